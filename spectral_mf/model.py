@@ -1,0 +1,77 @@
+"""What the solvers ask of a model: a map from moments to a velocity.
+
+Every representation of a measure meets every model through the measure's moments c_k = int exp(-i k theta) dmu. A new
+model is a new class behind these protocols; no solver needs to know which one it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+
+class GridFields(Protocol):
+    """Velocity and density on a grid, recomputed in place from moments.
+
+    Attributes
+    ----------
+    velocity : ndarray of float64, shape (M,)
+        V[mu](theta_j) at theta_j = 2 pi j / (fold M); overwritten by the next `evaluate`.
+    density : ndarray of float64, shape (M,)
+        2 pi p(theta_j), so that the uniform density is 1.
+    """
+
+    velocity: FloatArray
+    density: FloatArray
+
+    def evaluate(self, moments: ComplexArray) -> None:
+        """Fill `velocity` and `density` from the moments c_{fold j}, j = 0 .. M // 2; shape (M // 2 + 1,)."""
+
+    def dissipation(self) -> float:
+        """Rate at which the energy grows by the flow of the last `evaluate`, as an integral over the grid."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """An interaction that moves a measure on the circle with a velocity that depends on its moments."""
+
+    @property
+    def diffusion(self) -> float:
+        """Coefficient kappa of d_theta^2 in the equation."""
+
+    @property
+    def bandwidth(self) -> int:
+        """Number of modes beyond which the velocity does not depend on the measure, to round-off."""
+
+    @property
+    def energy_log_unit(self) -> float:
+        """Energies are reported in units of exp(energy_log_unit); 0 unless they would overflow."""
+
+    def growth_rate(self, k: ArrayLike) -> FloatArray:
+        """Rate lambda_k at which a small perturbation of the uniform density in mode k grows."""
+
+    def grid_fields(self, n_points: int, fold: int = 1) -> GridFields:
+        """Make an evaluator of velocity and density on `n_points` points of one period 2 pi / fold."""
+
+    def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
+        """Velocity at the angles theta, from moments c_0 .. c_K."""
+
+    def pair_velocity(self, theta: ArrayLike, angles: ArrayLike, weights: ArrayLike) -> FloatArray:
+        """Velocity at the angles theta made by point masses, as direct sums that neither overflow nor cancel."""
+
+    def pair_jacobian(self, angles: ArrayLike, weights: ArrayLike) -> FloatArray:
+        """Derivative of each atom's velocity by each atom's angle; shape (N, N)."""
+
+    def energy(self, moments: ComplexArray) -> FloatArray:
+        """Interaction energy of measures with moments (..., K + 1), in units of exp(energy_log_unit)."""
+
+    def energy_rate(self, moments: ComplexArray, rates: ComplexArray) -> float:
+        """Rate of change of the energy when the moments c_0 .. c_K change at the given rates."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Parameters, as they are stored in files; `type` names the class."""

@@ -1,0 +1,1 @@
+"""What checks the solvers: Monte Carlo, phases, comparisons."""
