@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME = {"solve": "spectral_mf.solvers.solve", "resume": "spectral_mf.solvers.resume"}
+_HOME = {"solve": "spectral_mf.solvers.run", "resume": "spectral_mf.solvers.run"}
 
 __all__ = ["resume", "solve"]
 
