@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spectral_mf.trajectory import Trajectory
+    from spectral_mf.trajectory import Snapshot, Trajectory
 
 
 class SpectralMFError(Exception):
@@ -41,14 +41,17 @@ class StoppedEarly(SpectralMFError, RuntimeError):
     ----------
     time : float
         The last time that was reached with the accuracy asked for.
+    snapshot : Snapshot or None
+        The state at that time, from which another method can go on.
     trajectory : Trajectory or None
         All rows computed until then; they are in the output file too, if there is one.
     """
 
-    def __init__(self, message: str, time: float, trajectory: Trajectory | None = None) -> None:
+    def __init__(self, message: str, time: float, snapshot: Snapshot | None = None) -> None:
         super().__init__(message)
         self.time = time
-        self.trajectory = trajectory
+        self.snapshot = snapshot
+        self.trajectory: Trajectory | None = None
 
 
 class ResolutionExhausted(StoppedEarly):
