@@ -234,8 +234,11 @@ class FourierDensity:
 
     @classmethod
     def from_vector(cls, vector: ArrayLike) -> FourierDensity:
-        """Make the density again from `to_vector`, bit for bit."""
-        return cls(np.ascontiguousarray(vector, dtype=np.float64).view(np.complex128))
+        """Make the density again from `to_vector`, bit for bit and unchecked: a solver's |c_k| may exceed 1 by its error."""
+        density = cls.__new__(cls)
+        density._moments = np.array(vector, dtype=np.float64).view(np.complex128)
+        density._moments.flags.writeable = False
+        return density
 
     def __repr__(self) -> str:
         sizes = np.abs(self._moments[1:])

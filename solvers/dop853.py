@@ -1,0 +1,141 @@
+"""One step of the embedded Runge-Kutta method 8(5,3), in place.
+
+dy/dt = f(y) - L y, with an optional diagonal damping L >= 0 that is integrated exactly (integrating factor).
+
+The state and the stages are rows of one matrix, so that each stage is one matrix-vector product and nothing is
+allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_mf.solvers import dop853_tableau as tableau
+
+FloatArray = NDArray[np.float64]
+RightHandSide = Callable[[FloatArray, FloatArray], None]
+"""Called with (y, out): writes f(y) into out."""
+
+_N = tableau.N_STAGES
+
+
+class Dop853:
+    """Steps of a system with n unknowns.
+
+    Parameters
+    ----------
+    rhs : callable
+        Writes f(y) into its second argument. Both are float64 arrays of shape (n,).
+    y : ndarray of float64, shape (n,)
+        Initial state; it is copied.
+    damping : ndarray of float64, shape (n,), optional
+        The diagonal L. Stages that lie earlier than the ones they use by up to 0.084 of a step amplify rounding by
+        exp(0.084 L h): keep L h below about 40.
+
+    Attributes
+    ----------
+    y : ndarray of float64, shape (n,)
+        State after the last accepted step.
+    trial : ndarray of float64, shape (n,)
+        State proposed by the last `attempt`.
+    """
+
+    def __init__(self, rhs: RightHandSide, y: FloatArray, damping: FloatArray | None = None) -> None:
+        n = y.size
+        self._rhs = rhs
+        self._rows = np.zeros((_N + 1, n))  # the state, then the stages k_1 .. k_12
+        self._stages = [self._rows[i] for i in range(_N + 1)]
+        self._known = [self._rows[: i + 1] for i in range(_N + 1)]
+        self._coefficients = np.zeros((_N + 1, _N + 1))
+        self._errors = np.empty((2, n))
+        self._work = np.empty(n)
+        self._next_slope = np.empty(n)
+        self.trial: FloatArray = np.empty(n)
+        self.y: FloatArray = self._stages[0]
+        self.y[:] = y
+        self._factor = None if damping is None else _IntegratingFactor(damping)
+        self._rhs(self.y, self._stages[1])
+
+    @property
+    def slope(self) -> FloatArray:
+        """f(y) at the state, without damping; shape (n,)."""
+        return self._stages[1]
+
+    def attempt(self, h: float) -> FloatArray:
+        """Try a step of size h: fills `trial` and returns the error estimates of order 5 and 3, shape (2, n)."""
+        weights = self._coefficients
+        weights[:, 0] = 1.0
+        np.multiply(tableau.STAGES, h, out=weights[:_N, 1:])
+        np.multiply(tableau.WEIGHTS, h, out=weights[_N, 1:])
+        factor = self._factor
+        if factor is not None:
+            factor.prepare(h)
+        for i in range(1, _N):
+            np.dot(weights[i, : i + 1], self._known[i], out=self._work)
+            if factor is None:
+                self._rhs(self._work, self._stages[i + 1])
+            else:
+                np.multiply(self._work, factor.decay[i], out=self._work)
+                self._rhs(self._work, self._stages[i + 1])
+                np.multiply(self._stages[i + 1], factor.growth[i], out=self._stages[i + 1])
+        np.dot(weights[_N], self._known[_N], out=self.trial)
+        np.dot(_ERRORS, self._known[_N], out=self._errors)
+        np.multiply(self._errors, h, out=self._errors)
+        if factor is not None:
+            np.multiply(self.trial, factor.total, out=self.trial)
+            np.multiply(self._errors, factor.total, out=self._errors)
+        self._rhs(self.trial, self._next_slope)
+        return self._errors
+
+    def accept(self) -> None:
+        """Make the trial the state."""
+        self.y[:] = self.trial
+        self._stages[1][:] = self._next_slope
+
+
+_ERRORS = np.zeros((2, _N + 1))
+_ERRORS[0, 1:] = tableau.ERROR_5
+_ERRORS[1, 1:] = tableau.ERROR_3
+
+
+class _IntegratingFactor:
+    """exp(-L c_i h) at the stages' times, recomputed only when h changes."""
+
+    def __init__(self, damping: FloatArray) -> None:
+        self._damping = damping
+        self._h = np.nan
+        self.decay = np.empty((_N, damping.size))
+        self.growth = np.empty((_N, damping.size))
+        self.total = np.empty(damping.size)
+
+    def prepare(self, h: float) -> None:
+        if h == self._h:
+            return
+        self._h = h
+        exponent = np.outer(tableau.NODES * h, self._damping)
+        np.exp(-exponent, out=self.decay)
+        np.exp(exponent, out=self.growth)
+        np.exp(-h * self._damping, out=self.total)
+
+
+def error_norm(errors: FloatArray, scale: float) -> float:
+    """Combined size of the two error estimates relative to `scale`, as in DOP853; at most 1 for an acceptable step.
+
+    Parameters
+    ----------
+    errors : ndarray of float64, shape (2, n)
+        From `Dop853.attempt`; overwritten.
+    scale : float
+        Error allowed. If it is 0, only a zero error is acceptable.
+    """
+    np.abs(errors, out=errors)
+    fifth, third = errors.max(axis=1)
+    if fifth == 0.0:
+        return 0.0
+    if scale == 0.0:
+        return float("inf")
+    fifth, third = fifth / scale, third / scale
+    return float(fifth * (fifth / np.hypot(fifth, 0.1 * third)))

@@ -1,0 +1,291 @@
+"""The nonlinear pseudo-spectral method: dc_k/dt = -i k F_k - κ k² c_k, F the Fourier coefficients of 2π p V[p].
+
+The product p V and the softmax's quotient are formed on a grid, everything else in Fourier space. The grid grows with
+the solution: as soon as the tail of the spectrum would exceed the tolerance, the last step is repeated on a finer
+grid. The solution collapses onto points exponentially fast, so every grid is exhausted in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_mf.errors import Diverged, InputError, ResolutionExhausted
+from spectral_mf.fft import RealTransform
+from spectral_mf.fourier_density import FourierDensity
+from spectral_mf.measure import Measure
+from spectral_mf.model import Model
+from spectral_mf.solvers.dop853 import Dop853, error_norm
+from spectral_mf.solvers.march import MarchOptions
+from spectral_mf.solvers.step_control import StepController
+from spectral_mf.trajectory import Snapshot
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+SMALLEST_GRID = 128
+"""Grids of fewer points save nothing and would let errors in before the first look at the tail."""
+
+KEPT = 0.95
+"""Share of the grid's modes that is carried; the rest takes the aliases of the product."""
+
+TAIL_SHARE = 0.025
+"""The tail of the spectrum may reach this share of the error allowed a step."""
+
+TAIL_FLOOR = 1e-12
+"""Smallest tail, relative to the perturbation, that is told from rounding."""
+
+STABILITY_LIMIT = 5.8
+"""The 8(5,3) method is stable for pure transport up to h k_max max|V| of this size."""
+
+DAMPING_LIMIT = 40.0
+"""Largest h kappa k^2: beyond, the integrating factor amplifies rounding."""
+
+
+def grid_sizes(largest: int) -> list[int]:
+    """Grid sizes 2^a and 3 2^a from the smallest up to `largest` points."""
+    sizes = []
+    size = SMALLEST_GRID
+    while size <= largest:
+        sizes += [size, size // 2 * 3]
+        size *= 2
+    return [size for size in sizes if size <= largest]
+
+
+def kept_modes(n_points: int) -> int:
+    """Largest mode carried on a grid."""
+    return int(KEPT * (n_points // 2))
+
+
+class SpectralRightHandSide:
+    """-i k F_k on one grid; called with (c, out) it writes into out, both complex128, shape (M // 2 + 1,).
+
+    Parameters
+    ----------
+    model : Model
+    n_points : int
+        Number M of grid points on one period 2 pi / fold.
+    fold : int
+        Entry j of an array belongs to mode fold j.
+    """
+
+    def __init__(self, model: Model, n_points: int, fold: int = 1) -> None:
+        self.fields = model.grid_fields(n_points, fold)
+        self._velocity = self.fields.velocity
+        self._density = self.fields.density
+        self._evaluate = self.fields.evaluate
+        transform = RealTransform(n_points)
+        self._flux = transform.grid[0]
+        self._flux_modes = transform.spectrum[0]
+        self._forward = transform.forward
+        self._derivative = np.zeros(n_points // 2 + 1, dtype=np.complex128)
+        kept = kept_modes(n_points)
+        self._derivative[: kept + 1] = -1j * fold * np.arange(kept + 1) / n_points
+
+    def __call__(self, c: ComplexArray, out: ComplexArray) -> None:
+        self._evaluate(c)
+        np.multiply(self._velocity, self._density, out=self._flux)
+        self._forward()
+        np.multiply(self._derivative, self._flux_modes, out=out)
+
+
+class SpectralSolver:
+    """The state, its grid and its step size.
+
+    Parameters
+    ----------
+    model : Model
+    start : Snapshot
+        Any measure whose density is given by moments; its step state is taken up if it has one.
+    options : MarchOptions
+
+    Attributes
+    ----------
+    t : float
+        Time reached.
+    n_points : int
+        Points of the current grid on one period.
+    n_steps, n_rejected : int
+        Steps accepted, and steps repeated for their error.
+    """
+
+    def __init__(self, model: Model, start: Snapshot, options: MarchOptions) -> None:
+        self.model = model
+        self.t = start.t
+        self.n_steps = 0
+        self.n_rejected = 0
+        self._options = options
+        self._fold = options.fold
+        self._tail_allowed = max(TAIL_SHARE * options.rtol, TAIL_FLOOR)
+        self._sizes = grid_sizes(2 * options.max_modes // options.fold)
+        if not self._sizes:
+            raise InputError(
+                f"max_modes = {options.max_modes} is too small; allow at least {SMALLEST_GRID // 2 * options.fold}."
+            )
+        c = _folded_moments(start.measure, self._fold)
+        self.n_points = self._first_size(c)
+        self._use_grid(c)
+        if np.isfinite(start.step.step_size):
+            self._control = StepController(start.step.step_size, start.step.previous_error)
+        else:
+            self._control = StepController(self._first_step())
+
+    def _first_size(self, c: ComplexArray) -> int:
+        """Size of the grid that a stored state came from, or the smallest that holds the data and the kernel."""
+        stored = 2 * (c.size - 1)
+        if stored in self._sizes and not c[kept_modes(stored) + 1 :].any():
+            return stored
+        needed = max(int(np.flatnonzero(c)[-1]), -(-self.model.bandwidth // self._fold))
+        for size in self._sizes:
+            if kept_modes(size) >= needed:
+                return size
+        raise InputError(
+            f"the initial density or the kernel has {needed * self._fold} modes, more than "
+            f"max_modes = {self._options.max_modes} can carry; raise max_modes to {2 * needed * self._fold}."
+        )
+
+    def _use_grid(self, c: ComplexArray) -> None:
+        """Continue from moments c on a grid of `n_points` points."""
+        n = self.n_points // 2 + 1
+        kept = kept_modes(self.n_points)
+        state = np.zeros(n, dtype=np.complex128)
+        state[: min(kept + 1, c.size)] = c[: kept + 1]
+        self._rhs = SpectralRightHandSide(self.model, self.n_points, self._fold)
+        damping = None
+        if self.model.diffusion > 0.0:
+            k = self._fold * np.minimum(np.arange(n), kept)
+            damping = np.repeat(self.model.diffusion * k.astype(np.float64) ** 2, 2)
+        self._stepper = Dop853(self._real_rhs, state.view(np.float64), damping)
+        largest_k = self._fold * kept
+        self._transport_limit = STABILITY_LIMIT / largest_k
+        self._damping_step = np.inf if damping is None else DAMPING_LIMIT / float(damping.max())
+        self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
+        self._measure_speed()
+
+    def _real_rhs(self, y: FloatArray, out: FloatArray) -> None:
+        self._rhs(y.view(np.complex128), out.view(np.complex128))
+
+    def _measure_speed(self) -> None:
+        """Largest stable step at the state whose velocity is on the grid."""
+        velocity = self._rhs.fields.velocity
+        speed = max(float(velocity.max()), -float(velocity.min()), 1e-300)
+        self._largest_step = min(self._transport_limit / speed, self._damping_step)
+
+    def _first_step(self) -> float:
+        perturbation = _size(self._stepper.y)
+        rate = _size(self._stepper.slope) / perturbation if perturbation > 0.0 else 0.0
+        guess = 0.5 * self._options.rtol ** (1.0 / 8.0) / rate if rate > 0.0 else np.inf
+        return float(min(guess, 1e300))
+
+    @property
+    def moments(self) -> ComplexArray:
+        """Moments c_{fold j} on the current grid; shape (n_points // 2 + 1,)."""
+        return self._stepper.y.view(np.complex128)
+
+    @property
+    def n_modes(self) -> int:
+        """Modes in use: half the points, times the fold."""
+        return self._fold * self.n_points // 2
+
+    def advance(self, t_end: float) -> None:
+        """Go on until exactly `t_end`."""
+        while self.t < t_end:
+            self._step(t_end)
+            self._options.progress(self.t, self.n_modes)
+
+    def _step(self, t_end: float) -> None:
+        """Take one accepted step, on as many grids and with as many sizes as that needs."""
+        while True:
+            remaining = t_end - self.t
+            h = min(self._control.step_size, self._largest_step)
+            last = h >= remaining * (1.0 - 1e-12)
+            h = remaining if last else min(h, 0.5 * remaining) if h > 0.5 * remaining else h
+            if not h > 1e-15 * max(abs(self.t), abs(t_end - self.t), 1e-300):
+                raise self._diverged("the step size fell to rounding")
+            with np.errstate(over="ignore", invalid="ignore"):
+                errors = self._stepper.attempt(h)
+                size = max(_size(self._stepper.y), _size(self._stepper.trial))
+                error = error_norm(errors, self._options.rtol * size)
+            if not self._control.accepts(error, h):
+                self.n_rejected += 1
+                if not np.isfinite(self._control.step_size):
+                    raise self._diverged("the solution is no longer finite")
+                continue
+            if np.abs(self._stepper.trial[self._tail]).max() > self._tail_allowed * size:
+                self._refine()
+                continue
+            self._stepper.accept()
+            self._measure_speed()
+            self.t = t_end if last else self.t + h
+            self.n_steps += 1
+            return
+
+    def _refine(self) -> None:
+        """Continue from the last accepted state on the next finer grid."""
+        finer = [size for size in self._sizes if size > self.n_points]
+        if not finer:
+            raise ResolutionExhausted(
+                f"at t = {self.t:.6g} the density has become too sharp for max_modes = {self._options.max_modes}; "
+                "raise max_modes, end the run earlier, or use method = 'auto', which follows the collapse.",
+                self.t,
+                self.snapshot(),
+            )
+        self.n_points = finer[0]
+        self._use_grid(self.moments.copy())
+
+    def _diverged(self, what: str) -> Diverged:
+        return Diverged(
+            f"at t = {self.t:.6g} {what}; lower rtol or check the initial state.", self.t, self.snapshot()
+        )
+
+    def snapshot(self) -> Snapshot:
+        """The state as it is stored."""
+        rates = _unfold(self._stepper.slope.view(np.complex128), self._fold)
+        moments = _unfold(self.moments, self._fold)
+        return Snapshot(
+            t=self.t,
+            measure=FourierDensity.from_vector(moments.view(np.float64)),
+            method="spectral",
+            n_modes=self.n_modes,
+            energy_rate_residual=self.model.energy_rate(moments, rates) - self._rhs.fields.dissipation(),
+            step=self._control.state(),
+        )
+
+
+def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: MarchOptions) -> Iterator[Snapshot]:
+    """Solve the nonlinear equation in Fourier space (see `spectral_mf.solvers.march.March`).
+
+    Raises
+    ------
+    ResolutionExhausted
+        When the density is too sharp for `options.max_modes`.
+    Diverged
+        When the solution is no longer finite.
+    """
+    solver = SpectralSolver(model, start, options)
+    for t in times:
+        solver.advance(float(t))
+        yield solver.snapshot()
+
+
+def _folded_moments(measure: Measure, fold: int) -> ComplexArray:
+    if not isinstance(measure, FourierDensity):
+        raise InputError(
+            f"the spectral method needs a density with finitely many modes, not {measure!r}; "
+            "use .smoothed(n_modes), or method = 'characteristics'."
+        )
+    c = measure.moments(measure.n_modes)
+    return np.ascontiguousarray(c[::fold]) if c.size > 1 else c
+
+
+def _unfold(c: ComplexArray, fold: int) -> ComplexArray:
+    full = np.zeros((c.size - 1) * fold + 1, dtype=np.complex128)
+    full[::fold] = c
+    return full
+
+
+def _size(y: FloatArray) -> float:
+    """Largest component of the moments c_k, k >= 1."""
+    return float(max(y[2:].max(), -y[2:].min()))
