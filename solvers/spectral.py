@@ -85,6 +85,7 @@ class SpectralRightHandSide:
         self._derivative[: kept + 1] = -1j * fold * np.arange(kept + 1) / n_points
 
     def __call__(self, c: ComplexArray, out: ComplexArray) -> None:
+        """Write -i k F_k for the moments c into out."""
         self._evaluate(c)
         np.multiply(self._velocity, self._density, out=self._flux)
         self._forward()
@@ -236,9 +237,7 @@ class SpectralSolver:
         self._use_grid(self.moments.copy())
 
     def _diverged(self, what: str) -> Diverged:
-        return Diverged(
-            f"at t = {self.t:.6g} {what}; lower rtol or check the initial state.", self.t, self.snapshot()
-        )
+        return Diverged(f"at t = {self.t:.6g} {what}; lower rtol or check the initial state.", self.t, self.snapshot())
 
     def snapshot(self) -> Snapshot:
         """The state as it is stored."""

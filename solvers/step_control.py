@@ -44,7 +44,7 @@ class StepController:
             self.step_size = proposal if h >= self.step_size else max(self.step_size, proposal)
             self.previous_error = max(error, 1e-4)
             return True
-        factor = self.SAFETY * error ** -self.PROPORTIONAL if error < float("inf") else self.SMALLEST  # nan: smallest
+        factor = self.SAFETY * error**-self.PROPORTIONAL if error < float("inf") else self.SMALLEST  # nan: smallest
         self.step_size = h * max(self.SMALLEST, min(self.SAFETY, factor))
         return False
 

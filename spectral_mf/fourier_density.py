@@ -234,7 +234,10 @@ class FourierDensity:
 
     @classmethod
     def from_vector(cls, vector: ArrayLike) -> FourierDensity:
-        """Make the density again from `to_vector`, bit for bit and unchecked: a solver's |c_k| may exceed 1 by its error."""
+        """Make the density again from `to_vector`, bit for bit.
+
+        Values are not checked: a solver's |c_k| may exceed 1 by its error.
+        """
         density = cls.__new__(cls)
         density._moments = np.array(vector, dtype=np.float64).view(np.complex128)
         density._moments.flags.writeable = False

@@ -31,7 +31,7 @@ _LARGEST_EXPONENT = 600.0
 """Beyond this, e^beta is not formed: energies get a unit, and USA without one is refused."""
 
 _MASS_FLOOR = 1e-13
-"""A Fourier sum knows the softmax's denominator to about 1e-16 of its mean; below the floor there is no mass to move."""
+"""A Fourier sum knows the softmax's denominator to 1e-16 of its mean; below the floor there is no mass to move."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SelfAttention:
                 raise InputError(f"{name} = {value!r} is not a real number; give a float.")
             object.__setattr__(self, name, float(value))
         if not (math.isfinite(self.beta) and 0.0 <= self.beta <= MAX_BETA):
-            raise InputError(f"beta = {self.beta:g} is not allowed; give an inverse temperature from 0 to {MAX_BETA:g}.")
+            raise InputError(f"beta = {self.beta:g} is not allowed; give a number from 0 to {MAX_BETA:g}.")
         if not (math.isfinite(self.diffusion) and self.diffusion >= 0.0):
             raise InputError(f"diffusion = {self.diffusion:g} is not allowed; give a finite number >= 0.")
         if self.normalization not in get_args(Normalization):

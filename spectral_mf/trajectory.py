@@ -195,7 +195,7 @@ class Trajectory:
 
     @property
     def status(self) -> str:
-        """ "complete", or why the run stopped."""
+        """How the run ended: "complete", or why it stopped."""
         return self.info.status
 
     @property

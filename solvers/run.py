@@ -1,0 +1,305 @@
+"""Solve: from a model, an initial measure and output times to a trajectory, in memory and in a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_mf.errors import InputError, StoppedEarly, StorageError
+from spectral_mf.measure import Measure
+from spectral_mf.model import Model
+from spectral_mf.output_times import output_times
+from spectral_mf.solvers.linear import march_linear
+from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
+from spectral_mf.solvers.spectral import march_spectral
+from spectral_mf.storage import RunFile, load_run
+from spectral_mf.symmetry import Symmetry, fold_of
+from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
+
+FloatArray = NDArray[np.float64]
+Method = Literal["auto", "linear", "spectral"]
+
+_MARCHES: dict[str, March] = {
+    "auto": march_spectral,
+    "linear": march_linear,
+    "spectral": march_spectral,
+}
+
+DEFAULT_MODES = 64
+"""Fewest modes stored unless asked otherwise; the kernel's bandwidth if that is larger."""
+
+
+def solve(
+    model: Model,
+    initial: Measure,
+    times: float | ArrayLike,
+    *,
+    method: Method = "auto",
+    rtol: float = 1e-10,
+    max_modes: int = 16384,
+    symmetry: Symmetry = "auto",
+    n_modes: int | None = None,
+    n_cells: int = 512,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    provenance: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Trajectory:
+    """Solve the continuity equation d_t mu + d_theta(mu V[mu]) = kappa d_theta^2 mu on the circle.
+
+    Parameters
+    ----------
+    model : Model
+        What gives the velocity, such as `SelfAttention(beta=5.0)`.
+    initial : Measure
+        `FourierDensity` (or `Atoms` for methods that move points).
+    times : float or array_like of float
+        An end time (101 equally spaced rows from 0), or increasing output times, the first being the initial time.
+    method : {"auto", "linear", "spectral"}
+        "spectral": the nonlinear equation in Fourier space. "linear": its linearisation about the uniform density,
+        exactly. "auto": the best for the job.
+    rtol : float
+        Error allowed a step, relative to the size of the perturbation (largest |c_k|, k >= 1); 1e-13 to 1e-2.
+    max_modes : int
+        Largest number of modes that the spectral method may use.
+    symmetry : "auto", "none" or int
+        Rotational symmetry that is kept exactly; "auto" finds the data's own.
+    n_modes : int, optional
+        Modes stored in a row; by default 64, or the kernel's bandwidth if larger. The solver's own state is kept
+        beside them at its own resolution.
+    n_cells : int
+        Cells on which the density is stored.
+    output : path, optional
+        HDF5 file that rows go to as they are computed; readable at any moment, also after the process is killed.
+    overwrite : bool
+        Whether `output` may replace an existing file.
+    provenance : mapping, optional
+        Where the initial state came from; stored with the run as plain JSON.
+    progress : callable, optional
+        Called with (time, modes in use) after each step.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        If something given is not allowed. Nothing has been computed then.
+    StoppedEarly
+        If the run could not reach its end; its `trajectory` holds all rows until then, and so does the file.
+    StorageError
+        If the file cannot be written; its `trajectory` holds what was computed.
+    """
+    _check_nouns(model, initial)
+    grid = _output_times(times)
+    march = _march(method)
+    fold = fold_of(initial, symmetry)
+    options = MarchOptions(
+        rtol=_in_range("rtol", rtol, 1e-13, 1e-2),
+        max_modes=_at_least("max_modes", max_modes, 64),
+        fold=fold,
+        progress=progress or no_progress,
+    )
+    stored = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else _at_least("n_modes", n_modes, 1)
+    origin = dict(provenance or {"description": repr(initial)})
+    info = RunInfo(
+        model=model,
+        configuration={
+            "method": method,
+            "rtol": options.rtol,
+            "max_modes": options.max_modes,
+            "symmetry": fold,
+            "times": grid.tolist(),
+            "output_interval": _interval(grid),
+            "initial": origin,
+            "seed": origin.get("seed"),
+        },
+        n_modes=stored,
+        n_cells=_at_least("n_cells", n_cells, 4),
+    )
+    start = Snapshot(float(grid[0]), initial, method, _size_of(initial))
+    first = Row.from_snapshot(start, model, stored, info.n_cells)
+    snapshots = march(model, start, grid[1:], options)
+    file = None if output is None else RunFile.create(output, info, overwrite=overwrite)
+    if file is not None:
+        file.append(first)
+    return _record(info, [first], snapshots, file)
+
+
+def resume(
+    path: str | Path,
+    times: float | ArrayLike | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Trajectory:
+    """Go on with a stored run: to its planned end, or to later times; the file grows in place.
+
+    Parameters
+    ----------
+    path : path
+        File of a run that was stopped, killed, or is to be continued.
+    times : float or array_like of float, optional
+        A later end time (rows go on at the spacing of the last two planned ones), or the new output times. Left out:
+        the run's planned times that it has not reached.
+    progress : callable, optional
+        Called with (time, modes in use) after each step.
+
+    Returns
+    -------
+    Trajectory
+        All rows, old and new; bit for bit those of one run over the same output times.
+
+    Raises
+    ------
+    InputError
+        If there is nothing left to compute, or times are not after the last row.
+    StorageError
+        If the file cannot be read or written.
+    StoppedEarly
+        As for `solve`.
+    """
+    old = load_run(path)
+    configuration = dict(old.configuration)
+    planned = np.asarray(configuration["times"], dtype=np.float64)
+    reached = float(old.t[-1])
+    new = _times_to_come(planned, reached, times)
+    configuration["times"] = [*planned[planned <= reached].tolist(), *new.tolist()]
+    info = RunInfo(old.model, configuration, old.info.n_modes, old.info.n_cells)
+    options = MarchOptions(
+        rtol=float(configuration["rtol"]),
+        max_modes=int(configuration["max_modes"]),
+        fold=int(configuration["symmetry"]),
+        progress=progress or no_progress,
+    )
+    march = _march(configuration["method"])
+    snapshots = march(old.model, old.rows[-1].snapshot, new, options)
+    return _record(info, list(old.rows), snapshots, RunFile.extend(path, info))
+
+
+def _record(info: RunInfo, rows: list[Row], snapshots: Iterable[Snapshot], file: RunFile | None) -> Trajectory:
+    """Turn snapshots into rows, in memory and in the file; keep them whatever happens."""
+
+    def close(complete: bool, status: str) -> Trajectory:
+        trajectory = Trajectory(
+            RunInfo(info.model, info.configuration, info.n_modes, info.n_cells, complete, status), rows
+        )
+        if file is not None:
+            try:
+                file.close(complete=complete, status=status)
+            except StorageError as error:
+                error.trajectory = trajectory
+                raise
+        return trajectory
+
+    try:
+        for snapshot in snapshots:
+            rows.append(Row.from_snapshot(snapshot, info.model, info.n_modes, info.n_cells))
+            if file is not None:
+                file.append(rows[-1])
+    except StoppedEarly as stop:
+        stop.trajectory = close(False, f"stopped early: {stop}")
+        raise
+    except StorageError as error:
+        error.trajectory = Trajectory(info, rows)
+        raise
+    except KeyboardInterrupt:
+        close(False, f"interrupted by the user after t = {rows[-1].snapshot.t:.6g}")
+        raise
+    except BaseException as error:
+        close(False, f"failed after t = {rows[-1].snapshot.t:.6g}: {type(error).__name__}: {error}")
+        raise
+    return close(True, "complete")
+
+
+def _times_to_come(planned: FloatArray, reached: float, times: float | ArrayLike | None) -> FloatArray:
+    """Output times after `reached` that a resumed run has to compute."""
+    if times is None:
+        new = planned[planned > reached]
+        if new.size == 0:
+            raise InputError(f"the run is complete at t = {reached:g}; give a later end time to go on.")
+        return new
+    if np.ndim(times) != 0:
+        new = _increasing(times)
+    else:
+        end = _finite("times", times)
+        if planned[-1] >= end > reached:
+            return np.append(planned[(planned > reached) & (planned < end)], end)
+        interval = _interval(planned)
+        if interval is None:
+            interval = float(planned[-1] - planned[-2])
+        grid = output_times(end, interval, start=float(planned[0])) if end > reached else planned[:0]
+        new = np.unique(np.concatenate([planned[planned > reached], grid[grid > reached]]))
+    if new.size == 0 or new[0] <= reached:
+        raise InputError(f"the run has reached t = {reached:g} already; give output times after that.")
+    return new
+
+
+def _output_times(times: float | ArrayLike) -> FloatArray:
+    return _increasing(times) if np.ndim(times) != 0 else output_times(_finite("times", times))
+
+
+def _increasing(times: ArrayLike) -> FloatArray:
+    try:
+        grid = np.array(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("times are not numbers; give an end time or an increasing array of output times.") from None
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
+        raise InputError("times have to be a non-empty row of finite numbers; give an end time or such an array.")
+    wrong = np.flatnonzero(np.diff(grid) <= 0.0)
+    if wrong.size:
+        i = int(wrong[0])
+        raise InputError(f"times are not increasing: {grid[i]:g} is followed by {grid[i + 1]:g}; sort them.")
+    return grid
+
+
+def _interval(grid: FloatArray) -> float | None:
+    """The spacing that `output_times` would have made exactly these times from; None if there is none."""
+    if grid.size < 2:
+        return None
+    for candidate in ((grid[-1] - grid[0]) / (grid.size - 1), grid[1] - grid[0]):
+        if np.array_equal(output_times(float(grid[-1]), float(candidate), start=float(grid[0])), grid):
+            return float(candidate)
+    return None
+
+
+def _check_nouns(model: Model, initial: Measure) -> None:
+    if not isinstance(model, Model):
+        raise InputError(f"model = {model!r} is not a model; give one such as SelfAttention(beta=5.0).")
+    if not isinstance(initial, Measure):
+        raise InputError(f"initial = {initial!r} is not a measure; give a FourierDensity or Atoms.")
+
+
+def _march(method: str) -> March:
+    if method not in _MARCHES:
+        raise InputError(f"method = {method!r} is unknown; choose one of {', '.join(_MARCHES)}.")
+    return _MARCHES[method]
+
+
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, (str, bytes, bool)) or not np.isreal(value) or not math.isfinite(value):
+        raise InputError(f"{name} = {value!r} is not a finite number.")
+    return float(value)
+
+
+def _in_range(name: str, value: Any, low: float, high: float) -> float:
+    number = _finite(name, value)
+    if not low <= number <= high:
+        raise InputError(f"{name} = {number:g} is not allowed; give a number from {low:g} to {high:g}.")
+    return number
+
+
+def _at_least(name: str, value: Any, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise InputError(f"{name} = {value!r} is not allowed; give an integer of at least {low}.")
+    return int(value)
+
+
+def _size_of(measure: Measure) -> int:
+    """Modes or points that an initial measure has."""
+    return int(getattr(measure, "n_modes", getattr(measure, "n_atoms", 0)))

@@ -1,0 +1,56 @@
+"""Output times on the decimal grid that the user means."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_mf.errors import InputError
+
+DEFAULT_ROWS = 100
+"""Intervals of a run whose output interval is not given."""
+
+_MOST_ROWS = 10_000_000
+
+
+def output_times(t_end: float, interval: float | None = None, *, start: float = 0.0) -> NDArray[np.float64]:
+    """Times start, start + interval, ... and t_end, which is always the last.
+
+    Multiples are formed in decimal arithmetic: three intervals of 0.1 are 0.3, so a run that ends there and one that
+    goes further have the same times, bit for bit.
+
+    Parameters
+    ----------
+    t_end : float
+        Last time; equal to `start` for the initial row only.
+    interval : float, optional
+        Time between rows; by default a hundredth of the span.
+    start : float
+        First time.
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, t_end lies before start, or the interval is not positive.
+    """
+    for name, value in (("t_end", t_end), ("start", start), ("interval", 1.0 if interval is None else interval)):
+        if not math.isfinite(value):
+            raise InputError(f"{name} = {value!r} is not finite; give a time.")
+    if t_end < start:
+        raise InputError(f"t_end = {t_end:g} lies before the initial time {start:g}; give a later one.")
+    if t_end == start:
+        return np.array([start], dtype=np.float64)
+    if interval is None:
+        interval = float((Decimal(repr(float(t_end))) - Decimal(repr(float(start)))) / DEFAULT_ROWS)
+    if interval <= 0.0:
+        raise InputError(f"the output interval {interval:g} is not positive; give the time between two rows.")
+    count = (t_end - start) / interval
+    if count > _MOST_ROWS:
+        raise InputError(f"an output interval of {interval:g} makes {count:.3g} rows; give a larger one.")
+    origin, step = Decimal(repr(float(start))), Decimal(repr(float(interval)))
+    inner = math.ceil(count * (1.0 - 1e-12)) if count > 1.0 else 1
+    times = [float(origin + step * i) for i in range(inner)]
+    return np.array([*times, float(t_end)], dtype=np.float64)
