@@ -47,7 +47,7 @@ class Dop853:
         n = y.size
         self._rhs = rhs
         self._rows = np.zeros((_N + 1, n))  # the state, then the stages k_1 .. k_12
-        self._stages = [self._rows[i] for i in range(_N + 1)]
+        self._stages: list[FloatArray] = [self._rows[i] for i in range(_N + 1)]
         self._known = [self._rows[: i + 1] for i in range(_N + 1)]
         self._coefficients = np.zeros((_N + 1, _N + 1))
         self._errors = np.empty((2, n))

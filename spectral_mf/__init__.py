@@ -28,7 +28,7 @@ _HOME = {
 }
 _MODULES = ("data", "diagnostics", "plotting", "solvers", "storage", "theory", "validation")
 
-__all__ = [*_HOME, "__version__", *_MODULES]  # noqa: PLE0604
+__all__ = [*_HOME, "__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -97,7 +97,8 @@ class Atoms:
     def cell_means(self, n_cells: int) -> FloatArray:
         """Mass of each cell centred at 2 pi j / n_cells, divided by its width; shape (n_cells,)."""
         cell = np.floor(self.angles * (n_cells / TWO_PI) + 0.5).astype(np.int64) % n_cells
-        return np.bincount(cell, weights=self.weights, minlength=n_cells) * (n_cells / TWO_PI)
+        mass = np.bincount(cell, weights=self.weights, minlength=n_cells)
+        return np.asarray(mass * (n_cells / TWO_PI), dtype=np.float64)
 
     def smoothed(self, n_modes: int) -> FourierDensity:
         """The density that has the same first `n_modes` moments, and none beyond.

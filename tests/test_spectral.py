@@ -282,7 +282,7 @@ class _Poisoned:
 
 def test_nan_in_mid_run_stops_it_and_keeps_the_last_good_state():
     model = _Poisoned(SelfAttention(5.0), 200)
-    with pytest.raises(Diverged, match="finite|rounding") as stop:
+    with pytest.raises(Diverged, match=r"finite|rounding") as stop:
         list(march_spectral(model, start({3: 0.01}), np.array([7.0]), MarchOptions()))
     assert 0.0 < stop.value.time < 7.0
     assert np.isfinite(stop.value.snapshot.measure.to_vector()).all()
