@@ -1,0 +1,20 @@
+"""What all tests share: one thread a library, no display, and the same random examples in every run."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")  # before numpy is imported: two cores are soon oversubscribed
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
+settings.load_profile("reproducible")
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """Root of the source tree that the tests lie in."""
+    return Path(__file__).resolve().parent.parent
