@@ -121,21 +121,23 @@ class _IntegratingFactor:
         np.exp(-h * self._damping, out=self.total)
 
 
-def error_norm(errors: FloatArray, scale: float) -> float:
+def error_norm(errors: FloatArray, scale: float | FloatArray) -> float:
     """Combined size of the two error estimates relative to `scale`, as in DOP853; at most 1 for an acceptable step.
 
     Parameters
     ----------
-    errors : ndarray of float64, shape (2, n)
-        From `Dop853.attempt`; overwritten.
-    scale : float
-        Error allowed. If it is 0, only a zero error is acceptable.
+    errors : ndarray of float64, shape (2, ..., n)
+        From `Dop853.attempt`, one row for each of several systems; overwritten.
+    scale : float or ndarray of float64, shape (...)
+        Error allowed in each system. Where it is 0, only a zero error is acceptable.
+
+    Returns
+    -------
+    float
+        The largest over the systems; nan if an error is not a number.
     """
     np.abs(errors, out=errors)
-    fifth, third = errors.max(axis=1)
-    if fifth == 0.0:
-        return 0.0
-    if scale == 0.0:
-        return float("inf")
-    fifth, third = fifth / scale, third / scale
-    return float(fifth * (fifth / np.hypot(fifth, 0.1 * third)))
+    fifth, third = errors.max(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        combined = np.where(fifth == 0.0, 0.0, fifth / np.hypot(fifth, 0.1 * third) * (fifth / scale))
+    return float(combined.max())

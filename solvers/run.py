@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_mf.errors import InputError, StoppedEarly, StorageError
+from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
 from spectral_mf.output_times import output_times
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
-from spectral_mf.solvers.spectral import march_spectral
+from spectral_mf.solvers.spectral import energy_rate_residual, march_spectral
 from spectral_mf.storage import RunFile, load_run
 from spectral_mf.symmetry import Symmetry, fold_of
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
@@ -124,6 +126,8 @@ def solve(
         n_cells=_at_least("n_cells", n_cells, 4),
     )
     start = Snapshot(float(grid[0]), initial, method, _size_of(initial))
+    if march is not march_linear and isinstance(initial, FourierDensity):
+        start = replace(start, energy_rate_residual=energy_rate_residual(model, start, options))
     first = Row.from_snapshot(start, model, stored, info.n_cells)
     snapshots = march(model, start, grid[1:], options)
     file = None if output is None else RunFile.create(output, info, overwrite=overwrite)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_mf.errors import Diverged, InputError, ResolutionExhausted
+from spectral_mf.errors import Diverged, InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.fft import RealTransform
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
@@ -20,7 +20,7 @@ from spectral_mf.model import Model
 from spectral_mf.solvers.dop853 import Dop853, error_norm
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.step_control import StepController
-from spectral_mf.trajectory import Snapshot
+from spectral_mf.trajectory import Snapshot, StepState
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -60,7 +60,7 @@ def kept_modes(n_points: int) -> int:
 
 
 class SpectralRightHandSide:
-    """-i k F_k on one grid; called with (c, out) it writes into out, both complex128, shape (M // 2 + 1,).
+    """-i k F_k on one grid, of one density or of several at once.
 
     Parameters
     ----------
@@ -69,23 +69,25 @@ class SpectralRightHandSide:
         Number M of grid points on one period 2 pi / fold.
     fold : int
         Entry j of an array belongs to mode fold j.
+    n_densities : int
+        Number B of densities.
     """
 
-    def __init__(self, model: Model, n_points: int, fold: int = 1) -> None:
-        self.fields = model.grid_fields(n_points, fold)
+    def __init__(self, model: Model, n_points: int, fold: int = 1, n_densities: int = 1) -> None:
+        self.fields = model.grid_fields(n_points, fold, n_densities)
         self._velocity = self.fields.velocity
         self._density = self.fields.density
         self._evaluate = self.fields.evaluate
-        transform = RealTransform(n_points)
-        self._flux = transform.grid[0]
-        self._flux_modes = transform.spectrum[0]
+        transform = RealTransform(n_points, n_densities)
+        self._flux = transform.grid
+        self._flux_modes = transform.spectrum
         self._forward = transform.forward
         self._derivative = np.zeros(n_points // 2 + 1, dtype=np.complex128)
         kept = kept_modes(n_points)
         self._derivative[: kept + 1] = -1j * fold * np.arange(kept + 1) / n_points
 
     def __call__(self, c: ComplexArray, out: ComplexArray) -> None:
-        """Write -i k F_k for the moments c into out."""
+        """Write -i k F_k for the moments c into out; both of shape (B, M // 2 + 1)."""
         self._evaluate(c)
         np.multiply(self._velocity, self._density, out=self._flux)
         self._forward()
@@ -93,14 +95,20 @@ class SpectralRightHandSide:
 
 
 class SpectralSolver:
-    """The state, its grid and its step size.
+    """Densities that are carried together: their moments, grid and step size.
+
+    The step and the grid are shared; the error of each density is measured against its own perturbation.
 
     Parameters
     ----------
     model : Model
-    start : Snapshot
-        Any measure whose density is given by moments; its step state is taken up if it has one.
+    t : float
+        Initial time.
+    moments : ndarray of complex128, shape (B, K + 1)
+        c_{fold j} of each density.
     options : MarchOptions
+    step : StepState
+        Where a step-size controller left off, if the run is continued.
 
     Attributes
     ----------
@@ -112,9 +120,11 @@ class SpectralSolver:
         Steps accepted, and steps repeated for their error.
     """
 
-    def __init__(self, model: Model, start: Snapshot, options: MarchOptions) -> None:
+    def __init__(
+        self, model: Model, t: float, moments: ComplexArray, options: MarchOptions, step: StepState | None = None
+    ) -> None:
         self.model = model
-        self.t = start.t
+        self.t = t
         self.n_steps = 0
         self.n_rejected = 0
         self._options = options
@@ -125,20 +135,19 @@ class SpectralSolver:
             raise InputError(
                 f"max_modes = {options.max_modes} is too small; allow at least {SMALLEST_GRID // 2 * options.fold}."
             )
-        c = _folded_moments(start.measure, self._fold)
-        self.n_points = self._first_size(c)
-        self._use_grid(c)
-        if np.isfinite(start.step.step_size):
-            self._control = StepController(start.step.step_size, start.step.previous_error)
+        self.n_points = self._first_size(moments)
+        self._use_grid(moments)
+        if step is not None and np.isfinite(step.step_size):
+            self._control = StepController(step.step_size, step.previous_error)
         else:
             self._control = StepController(self._first_step())
 
     def _first_size(self, c: ComplexArray) -> int:
         """Size of the grid that a stored state came from, or the smallest that holds the data and the kernel."""
-        stored = 2 * (c.size - 1)
-        if stored in self._sizes and not c[kept_modes(stored) + 1 :].any():
+        stored = 2 * (c.shape[-1] - 1)
+        if stored in self._sizes and not c[:, kept_modes(stored) + 1 :].any():
             return stored
-        needed = max(int(np.flatnonzero(c)[-1]), -(-self.model.bandwidth // self._fold))
+        needed = max(int(np.flatnonzero(c.any(axis=0))[-1]), -(-self.model.bandwidth // self._fold))
         for size in self._sizes:
             if kept_modes(size) >= needed:
                 return size
@@ -151,77 +160,112 @@ class SpectralSolver:
         """Continue from moments c on a grid of `n_points` points."""
         n = self.n_points // 2 + 1
         kept = kept_modes(self.n_points)
-        state = np.zeros(n, dtype=np.complex128)
-        state[: min(kept + 1, c.size)] = c[: kept + 1]
-        self._rhs = SpectralRightHandSide(self.model, self.n_points, self._fold)
+        self._shape = (c.shape[0], n)
+        state = np.zeros(self._shape, dtype=np.complex128)
+        state[:, : min(kept + 1, c.shape[1])] = c[:, : kept + 1]
+        self._rhs = SpectralRightHandSide(self.model, self.n_points, self._fold, c.shape[0])
         damping = None
         if self.model.diffusion > 0.0:
-            k = self._fold * np.minimum(np.arange(n), kept)
-            damping = np.repeat(self.model.diffusion * k.astype(np.float64) ** 2, 2)
-        self._stepper = Dop853(self._real_rhs, state.view(np.float64), damping)
-        largest_k = self._fold * kept
-        self._transport_limit = STABILITY_LIMIT / largest_k
+            k = self._fold * np.minimum(np.arange(n), kept).astype(np.float64)
+            damping = np.tile(np.repeat(self.model.diffusion * k**2, 2), c.shape[0])
+        self._stepper = Dop853(self._real_rhs, state.view(np.float64).ravel(), damping)
+        self._transport_limit = STABILITY_LIMIT / (self._fold * kept)
         self._damping_step = np.inf if damping is None else DAMPING_LIMIT / float(damping.max())
         self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
-        self._measure_speed()
+        self._limit_step()
 
     def _real_rhs(self, y: FloatArray, out: FloatArray) -> None:
-        self._rhs(y.view(np.complex128), out.view(np.complex128))
+        self._rhs(y.view(np.complex128).reshape(self._shape), out.view(np.complex128).reshape(self._shape))
 
-    def _measure_speed(self) -> None:
-        """Largest stable step at the state whose velocity is on the grid."""
+    def _rows(self, y: FloatArray) -> FloatArray:
+        """A state as one row a density, real and imaginary parts alternating; shape (B, 2 n)."""
+        return y.reshape(self._shape[0], -1)
+
+    def _sizes_of(self, y: FloatArray) -> FloatArray:
+        """Size of each density's perturbation: largest component of its c_k, k >= 1; shape (B,)."""
+        perturbation = self._rows(y)[:, 2:]
+        return np.maximum(perturbation.max(axis=1), -perturbation.min(axis=1))
+
+    def _limit_step(self) -> None:
+        """Find the largest stable step at the state whose velocity is on the grid."""
         velocity = self._rhs.fields.velocity
         speed = max(float(velocity.max()), -float(velocity.min()), 1e-300)
         self._largest_step = min(self._transport_limit / speed, self._damping_step)
 
     def _first_step(self) -> float:
-        perturbation = _size(self._stepper.y)
-        rate = _size(self._stepper.slope) / perturbation if perturbation > 0.0 else 0.0
-        guess = 0.5 * self._options.rtol ** (1.0 / 8.0) / rate if rate > 0.0 else np.inf
-        return float(min(guess, 1e300))
+        sizes = self._sizes_of(self._stepper.y)
+        rates = self._sizes_of(self._stepper.slope)[sizes > 0.0] / sizes[sizes > 0.0]
+        fastest = float(rates.max(initial=0.0))
+        return min(0.5 * self._options.rtol ** (1.0 / 8.0) / fastest, 1e300) if fastest > 0.0 else 1e300
 
     @property
     def moments(self) -> ComplexArray:
-        """Moments c_{fold j} on the current grid; shape (n_points // 2 + 1,)."""
-        return self._stepper.y.view(np.complex128)
+        """Moments c_{fold j} on the current grid; shape (B, n_points // 2 + 1)."""
+        return self._stepper.y.view(np.complex128).reshape(self._shape)
+
+    @property
+    def rates(self) -> ComplexArray:
+        """Rates of change of `moments` by transport alone, without diffusion; same shape."""
+        return self._stepper.slope.view(np.complex128).reshape(self._shape)
 
     @property
     def n_modes(self) -> int:
         """Modes in use: half the points, times the fold."""
         return self._fold * self.n_points // 2
 
+    @property
+    def step(self) -> StepState:
+        """Where the step-size controller is."""
+        return self._control.state()
+
+    def dissipation(self) -> FloatArray:
+        """Rates at which the energies grow, as integrals over the grid; shape (B,)."""
+        return self._rhs.fields.dissipation()
+
+    def keep(self, wanted: NDArray[np.bool_]) -> None:
+        """Go on with the densities that are wanted only."""
+        self._use_grid(self.moments[wanted])
+
     def advance(self, t_end: float) -> None:
         """Go on until exactly `t_end`."""
         while self.t < t_end:
-            self._step(t_end)
-            self._options.progress(self.t, self.n_modes)
+            self.one_step(t_end)
 
-    def _step(self, t_end: float) -> None:
-        """Take one accepted step, on as many grids and with as many sizes as that needs."""
+    def one_step(self, t_end: float) -> None:
+        """Take one accepted step, not beyond `t_end`, on as many grids and with as many sizes as that needs."""
         while True:
-            remaining = t_end - self.t
-            h = min(self._control.step_size, self._largest_step)
-            last = h >= remaining * (1.0 - 1e-12)
-            h = remaining if last else min(h, 0.5 * remaining) if h > 0.5 * remaining else h
-            if not h > 1e-15 * max(abs(self.t), abs(t_end - self.t), 1e-300):
-                raise self._diverged("the step size fell to rounding")
+            h, last = self._next_step(t_end)
             with np.errstate(over="ignore", invalid="ignore"):
                 errors = self._stepper.attempt(h)
-                size = max(_size(self._stepper.y), _size(self._stepper.trial))
-                error = error_norm(errors, self._options.rtol * size)
+                sizes = np.maximum(self._sizes_of(self._stepper.y), self._sizes_of(self._stepper.trial))
+                error = error_norm(errors.reshape(2, *sizes.shape, -1), self._options.rtol * sizes)
             if not self._control.accepts(error, h):
                 self.n_rejected += 1
-                if not np.isfinite(self._control.step_size):
-                    raise self._diverged("the solution is no longer finite")
                 continue
-            if np.abs(self._stepper.trial[self._tail]).max() > self._tail_allowed * size:
+            tail = np.abs(self._rows(self._stepper.trial)[:, self._tail]).max(axis=1)
+            if (tail > self._tail_allowed * sizes).any():
                 self._refine()
                 continue
             self._stepper.accept()
-            self._measure_speed()
+            self._limit_step()
             self.t = t_end if last else self.t + h
             self.n_steps += 1
+            self._options.progress(self.t, self.n_modes)
             return
+
+    def _next_step(self, t_end: float) -> tuple[float, bool]:
+        """Size of the next step, and whether it ends at `t_end`; the last two share what remains."""
+        remaining = t_end - self.t
+        h = min(self._control.step_size, self._largest_step)
+        if h >= remaining * (1.0 - 1e-12):
+            return remaining, True
+        if not h > 1e-15 * max(abs(self.t), remaining):
+            raise Diverged(
+                f"at t = {self.t:.6g} the solution is no longer finite or needs steps below rounding ({h:.2g}); "
+                "check the initial state, or lower max_modes.",
+                self.t,
+            )
+        return min(h, 0.5 * remaining) if h > 0.5 * remaining else h, False
 
     def _refine(self) -> None:
         """Continue from the last accepted state on the next finer grid."""
@@ -229,28 +273,11 @@ class SpectralSolver:
         if not finer:
             raise ResolutionExhausted(
                 f"at t = {self.t:.6g} the density has become too sharp for max_modes = {self._options.max_modes}; "
-                "raise max_modes, end the run earlier, or use method = 'auto', which follows the collapse.",
+                'raise max_modes, end the run earlier, or use method = "auto", which follows the collapse.',
                 self.t,
-                self.snapshot(),
             )
         self.n_points = finer[0]
         self._use_grid(self.moments.copy())
-
-    def _diverged(self, what: str) -> Diverged:
-        return Diverged(f"at t = {self.t:.6g} {what}; lower rtol or check the initial state.", self.t, self.snapshot())
-
-    def snapshot(self) -> Snapshot:
-        """The state as it is stored."""
-        rates = _unfold(self._stepper.slope.view(np.complex128), self._fold)
-        moments = _unfold(self.moments, self._fold)
-        return Snapshot(
-            t=self.t,
-            measure=FourierDensity.from_vector(moments.view(np.float64)),
-            method="spectral",
-            n_modes=self.n_modes,
-            energy_rate_residual=self.model.energy_rate(moments, rates) - self._rhs.fields.dissipation(),
-            step=self._control.state(),
-        )
 
 
 def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: MarchOptions) -> Iterator[Snapshot]:
@@ -263,28 +290,46 @@ def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: Ma
     Diverged
         When the solution is no longer finite.
     """
-    solver = SpectralSolver(model, start, options)
-    for t in times:
-        solver.advance(float(t))
-        yield solver.snapshot()
+    solver = SpectralSolver(model, start.t, folded_moments(start.measure, options.fold), options, start.step)
+    try:
+        for t in times:
+            solver.advance(float(t))
+            yield _snapshot(solver, options.fold)
+    except StoppedEarly as stop:
+        stop.snapshot = _snapshot(solver, options.fold)
+        raise
 
 
-def _folded_moments(measure: Measure, fold: int) -> ComplexArray:
+def energy_rate_residual(model: Model, start: Snapshot, options: MarchOptions) -> float:
+    """The residual of `Snapshot` for a state that no solver has touched yet."""
+    solver = SpectralSolver(model, start.t, folded_moments(start.measure, options.fold), options)
+    return _snapshot(solver, options.fold).energy_rate_residual
+
+
+def _snapshot(solver: SpectralSolver, fold: int) -> Snapshot:
+    moments = _unfold(solver.moments[0], fold)
+    growth = solver.model.energy_rate(moments, _unfold(solver.rates[0], fold))
+    return Snapshot(
+        t=solver.t,
+        measure=FourierDensity.from_vector(moments.view(np.float64)),
+        method="spectral",
+        n_modes=solver.n_modes,
+        energy_rate_residual=growth - float(solver.dissipation()[0]),
+        step=solver.step,
+    )
+
+
+def folded_moments(measure: Measure, fold: int) -> ComplexArray:
+    """Moments c_{fold j} of a density with finitely many modes; shape (1, K // fold + 1)."""
     if not isinstance(measure, FourierDensity):
         raise InputError(
             f"the spectral method needs a density with finitely many modes, not {measure!r}; "
-            "use .smoothed(n_modes), or method = 'characteristics'."
+            'use .smoothed(n_modes), or method = "characteristics".'
         )
-    c = measure.moments(measure.n_modes)
-    return np.ascontiguousarray(c[::fold]) if c.size > 1 else c
+    return np.ascontiguousarray(measure.moments(measure.n_modes)[None, ::fold])
 
 
 def _unfold(c: ComplexArray, fold: int) -> ComplexArray:
     full = np.zeros((c.size - 1) * fold + 1, dtype=np.complex128)
     full[::fold] = c
     return full
-
-
-def _size(y: FloatArray) -> float:
-    """Largest component of the moments c_k, k >= 1."""
-    return float(max(y[2:].max(), -y[2:].min()))

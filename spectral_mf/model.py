@@ -16,13 +16,13 @@ ComplexArray = NDArray[np.complex128]
 
 
 class GridFields(Protocol):
-    """Velocity and density on a grid, recomputed in place from moments.
+    """Velocities and densities on a grid, recomputed in place from moments.
 
     Attributes
     ----------
-    velocity : ndarray of float64, shape (M,)
+    velocity : ndarray of float64, shape (n_densities, M)
         V[mu](theta_j) at theta_j = 2 pi j / (fold M); overwritten by the next `evaluate`.
-    density : ndarray of float64, shape (M,)
+    density : ndarray of float64, shape (n_densities, M)
         2 pi p(theta_j), so that the uniform density is 1.
     """
 
@@ -30,10 +30,10 @@ class GridFields(Protocol):
     density: FloatArray
 
     def evaluate(self, moments: ComplexArray) -> None:
-        """Fill `velocity` and `density` from the moments c_{fold j}, j = 0 .. M // 2; shape (M // 2 + 1,)."""
+        """Fill `velocity` and `density` from moments c_{fold j}, shape (n_densities, M // 2 + 1)."""
 
-    def dissipation(self) -> float:
-        """Rate at which the energy grows by the flow of the last `evaluate`, as an integral over the grid."""
+    def dissipation(self) -> FloatArray:
+        """Rates at which the energies grow by the flow of the last `evaluate`; shape (n_densities,)."""
 
 
 @runtime_checkable
@@ -55,8 +55,8 @@ class Model(Protocol):
     def growth_rate(self, k: ArrayLike) -> FloatArray:
         """Rate lambda_k at which a small perturbation of the uniform density in mode k grows."""
 
-    def grid_fields(self, n_points: int, fold: int = 1) -> GridFields:
-        """Make an evaluator of velocity and density on `n_points` points of one period 2 pi / fold."""
+    def grid_fields(self, n_points: int, fold: int = 1, n_densities: int = 1) -> GridFields:
+        """Make an evaluator of velocities and densities on `n_points` points of one period 2 pi / fold."""
 
     def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
         """Velocity at the angles theta, from moments c_0 .. c_K."""

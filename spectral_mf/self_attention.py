@@ -118,9 +118,9 @@ class SelfAttention:
         rate = order * bessel.derivative_ratio(order, self.beta) * self.speed - self.diffusion * order**2
         return np.asarray(rate, dtype=np.float64)
 
-    def grid_fields(self, n_points: int, fold: int = 1) -> AttentionFields:
-        """Make an evaluator of velocity and density on `n_points` points of one period 2 pi / fold."""
-        return AttentionFields(self, n_points, fold)
+    def grid_fields(self, n_points: int, fold: int = 1, n_densities: int = 1) -> AttentionFields:
+        """Make an evaluator of velocities and densities on `n_points` points of one period 2 pi / fold."""
+        return AttentionFields(self, n_points, fold, n_densities)
 
     def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
         """Velocity at the angles theta (radians), from moments c_0 .. c_K.
@@ -217,9 +217,9 @@ class SelfAttention:
 
 
 class AttentionFields:
-    """Velocity and density of `SelfAttention` on a grid (see `spectral_mf.model.GridFields`)."""
+    """Velocities and densities of `SelfAttention` on a grid (see `spectral_mf.model.GridFields`)."""
 
-    def __init__(self, model: SelfAttention, n_points: int, fold: int) -> None:
+    def __init__(self, model: SelfAttention, n_points: int, fold: int, n_densities: int) -> None:
         self._model = model
         self._softmax = model.normalization == "softmax"
         k = fold * np.arange(n_points // 2 + 1)
@@ -228,13 +228,15 @@ class AttentionFields:
         series = [drift, np.ones_like(drift)]
         if self._softmax:
             series.append(bessel.ratio(k, model.beta).astype(np.complex128))
-        self._transform = RealTransform(n_points, len(series))
-        self._kernel = np.stack(series)
-        self._spectrum = self._transform.spectrum
-        self._backward = self._transform.backward
-        self.velocity = self._transform.grid[0]
-        self.density = self._transform.grid[1]
-        self._mass = self._transform.grid[2] if self._softmax else None
+        transform = RealTransform(n_points, len(series) * n_densities)
+        grid = transform.grid.reshape(len(series), n_densities, n_points)
+        self._kernel = np.stack(series)[:, None, :]
+        self._spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
+        self._backward = transform.backward
+        self._transform = transform
+        self.velocity = grid[0]
+        self.density = grid[1]
+        self._mass = grid[2] if self._softmax else None
 
     def evaluate(self, moments: ComplexArray) -> None:
         """Fill `velocity` and `density` from the moments c_{fold j}."""
@@ -244,9 +246,9 @@ class AttentionFields:
             np.maximum(self._mass, _MASS_FLOOR, out=self._mass)
             np.divide(self.velocity, self._mass, out=self.velocity)
 
-    def dissipation(self) -> float:
-        """Integral of V^2 dmu (USA), V^2 Z dmu (SA): the rate at which the energy grows."""
+    def dissipation(self) -> FloatArray:
+        """Integral of V^2 dmu (USA), V^2 Z dmu (SA): the rates at which the energies grow; shape (n_densities,)."""
         rate = self.velocity**2 * self.density
         if self._mass is not None:
-            return float(np.mean(rate * self._mass)) * self._model._mean_kernel
-        return float(np.mean(rate))
+            rate = rate * self._mass * self._model._mean_kernel
+        return np.asarray(rate.mean(axis=-1))

@@ -16,6 +16,7 @@ from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import (
     SpectralRightHandSide,
     SpectralSolver,
+    folded_moments,
     grid_sizes,
     kept_modes,
     march_spectral,
@@ -30,6 +31,10 @@ def start(modes, t=0.0):
 
 def run(model, modes, times, **options):
     return list(march_spectral(model, start(modes), np.asarray(times, dtype=float), MarchOptions(**options)))
+
+
+def solver_for(model, modes, **options):
+    return SpectralSolver(model, 0.0, folded_moments(start(modes).measure, 1), MarchOptions(**options))
 
 
 def final(model, modes, t_end, n=40, **options):
@@ -266,15 +271,15 @@ class _Poisoned:
     def __getattr__(self, name):
         return getattr(self.model, name)
 
-    def grid_fields(self, n_points, fold=1):
-        fields = self.model.grid_fields(n_points, fold)
+    def grid_fields(self, *args):
+        fields = self.model.grid_fields(*args)
         evaluate = fields.evaluate
 
         def poisoned(c):
             evaluate(c)
             self.calls -= 1
             if self.calls < 0:
-                fields.velocity[3] = np.nan
+                fields.velocity[0, 3] = np.nan
 
         fields.evaluate = poisoned
         return fields
@@ -290,22 +295,22 @@ def test_nan_in_mid_run_stops_it_and_keeps_the_last_good_state():
 
 def test_the_right_hand_side_is_never_asked_beyond_the_end():
     seen = []
-    solver = SpectralSolver(SelfAttention(5.0), start({3: 0.01}), MarchOptions(progress=lambda t, n: seen.append(t)))
+    solver = solver_for(SelfAttention(5.0), {3: 0.01}, progress=lambda t, n: seen.append(t))
     solver.advance(1e-6)
     assert seen[-1] == 1e-6
     assert max(seen) == solver.t == 1e-6
 
 
 def test_uniform_density_stays_and_costs_one_step():
-    solver = SpectralSolver(SelfAttention(5.0), start(FourierDensity.uniform()), MarchOptions())
+    solver = solver_for(SelfAttention(5.0), FourierDensity.uniform())
     solver.advance(1e6)
     assert solver.n_steps == 1
-    assert not solver.moments[1:].any()
+    assert not solver.moments[:, 1:].any()
 
 
 def test_few_steps_are_rejected():
     model, modes, _ = reference("case_A")
-    solver = SpectralSolver(model, start(modes), MarchOptions(rtol=1e-9))
+    solver = solver_for(model, modes, rtol=1e-9)
     solver.advance(7.0)
     assert solver.n_rejected <= 2
     assert solver.n_steps < 60
@@ -325,21 +330,21 @@ def test_where_the_softmax_sees_no_mass_nothing_breaks():
 
 
 def test_large_beta_uses_enough_modes_for_the_kernel():
-    solver = SpectralSolver(SelfAttention(1000.0), start({3: 0.01}), MarchOptions())
+    solver = solver_for(SelfAttention(1000.0), {3: 0.01})
     assert solver.n_modes >= 280
 
 
 @pytest.mark.parametrize(("beta", "max_modes"), [(1e4, 128)])
 def test_a_kernel_wider_than_max_modes_is_refused(beta, max_modes):
     with pytest.raises(InputError, match="raise max_modes"):
-        SpectralSolver(SelfAttention(beta), start({3: 0.01}), MarchOptions(max_modes=max_modes))
+        solver_for(SelfAttention(beta), {3: 0.01}, max_modes=max_modes)
 
 
 def test_point_masses_are_refused_with_advice():
     from spectral_mf.atoms import Atoms
 
     with pytest.raises(InputError, match="smoothed"):
-        SpectralSolver(SelfAttention(5.0), start(Atoms([0.0, 1.0])), MarchOptions())
+        run(SelfAttention(5.0), Atoms([0.0, 1.0]), [1.0])
 
 
 def test_default_accuracy():
@@ -355,11 +360,11 @@ def test_aliases_stay_out_of_the_kept_modes():
     c = np.zeros(65, dtype=complex)
     c[0], c[2], c[55] = 1.0, 0.1, 1e-3
     out = np.empty_like(c)
-    SpectralRightHandSide(model, 128)(c, out)
+    SpectralRightHandSide(model, 128)(c[None], out[None])
     wide = np.zeros(257, dtype=complex)
     wide[:65] = c
     expected = np.empty_like(wide)
-    SpectralRightHandSide(model, 512)(wide, expected)
+    SpectralRightHandSide(model, 512)(wide[None], expected[None])
     np.testing.assert_allclose(out[: kept_modes(128) - 2], expected[: kept_modes(128) - 2], atol=1e-15)
     assert not out[kept_modes(128) + 1 :].any()
 
