@@ -39,6 +39,5 @@ def march_auto(model: Model, start: Snapshot, times: NDArray[np.float64], option
                 remaining = remaining[1:]
             return
         except ResolutionExhausted as stop:
-            assert stop.snapshot is not None
-            state = stop.snapshot
+            state = stop.snapshot or start
     yield from march_characteristics(model, state, remaining, options)

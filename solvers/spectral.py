@@ -118,6 +118,8 @@ class SpectralSolver:
         Points of the current grid on one period.
     n_steps, n_rejected : int
         Steps accepted, and steps repeated for their error.
+    unresolved : ndarray of bool, shape (B,)
+        Which densities were too sharp for the grid at the last attempt.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class SpectralSolver:
         self.t = t
         self.n_steps = 0
         self.n_rejected = 0
+        self.unresolved: NDArray[np.bool_] = np.zeros(moments.shape[0], dtype=np.bool_)
         self._options = options
         self._fold = options.fold
         self._tail_allowed = max(TAIL_SHARE * options.rtol, TAIL_FLOOR)
@@ -243,7 +246,8 @@ class SpectralSolver:
                 self.n_rejected += 1
                 continue
             tail = np.abs(self._rows(self._stepper.trial)[:, self._tail]).max(axis=1)
-            if (tail > self._tail_allowed * sizes).any():
+            self.unresolved = tail > self._tail_allowed * sizes
+            if self.unresolved.any():
                 self._refine()
                 continue
             self._stepper.accept()
