@@ -55,3 +55,9 @@ def test_names_of_the_package_exist(page):
         except (ImportError, AttributeError):
             missing.append(name)
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_tests_that_are_cited_exist(page):
+    cited = set(re.findall(r"`(?:tests/)?(test_\w+\.py)", page.read_text(encoding="utf-8")))
+    assert {name for name in cited if not (ROOT / "tests" / name).exists()} == set()
