@@ -1,6 +1,7 @@
 """What all tests share: one thread a library, no display, and the same random examples in every run."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from hypothesis import settings
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")  # before numpy is imported: two cores are soon oversubscribed
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+if find_spec("spectral_mf") is None or find_spec("spectral_mf.solvers") is None:
+    pytest.exit("the package is not installed for use in its clone; run: pip install -e '.[test]'", returncode=4)
 
 settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
 settings.load_profile("reproducible")
