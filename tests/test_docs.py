@@ -11,16 +11,17 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *so
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAME = re.compile(r"`(spectral_mf(?:\.\w+)+)")
-FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```.*?^```|^ {4}.*?$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
 def prose(page):
-    return FENCED.sub("", page.read_text(encoding="utf-8"))
+    """A page without its code."""
+    return CODE.sub("", page.read_text(encoding="utf-8"))
 
 
 def anchors(page):
     """Anchors of a page's headings, by GitHub's rule."""
-    headings = re.findall(r"^#+ +(.+?) *$", prose(page), re.MULTILINE)
+    headings = re.findall(r"^#+ +(.+?) *$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
