@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,11 @@ from spectral_mf.output_times import output_times
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
 from spectral_mf.solvers.spectral import energy_rate_residual, march_spectral
-from spectral_mf.storage import RunFile, load_run
 from spectral_mf.symmetry import Symmetry, fold_of
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
+
+if TYPE_CHECKING:
+    from spectral_mf.storage import RunFile
 
 FloatArray = NDArray[np.float64]
 Method = Literal["auto", "linear", "spectral"]
@@ -130,9 +132,12 @@ def solve(
         start = replace(start, energy_rate_residual=energy_rate_residual(model, start, options))
     first = Row.from_snapshot(start, model, stored, info.n_cells)
     snapshots = march(model, start, grid[1:], options)
-    file = None if output is None else RunFile.create(output, info, overwrite=overwrite)
-    if file is not None:
-        file.append(first)
+    if output is None:
+        return _record(info, [first], snapshots, None)
+    from spectral_mf.storage import RunFile
+
+    file = RunFile.create(output, info, overwrite=overwrite)
+    file.append(first)
     return _record(info, [first], snapshots, file)
 
 
@@ -168,6 +173,8 @@ def resume(
     StoppedEarly
         As for `solve`.
     """
+    from spectral_mf.storage import RunFile, load_run
+
     old = load_run(path)
     configuration = dict(old.configuration)
     planned = np.asarray(configuration["times"], dtype=np.float64)
