@@ -4,9 +4,9 @@ c = e_0 + c⁽¹⁾ + c⁽²⁾ + ... with c⁽ʲ⁾ of size εʲ when the initi
 
     ∂ₜ c⁽ʲ⁾_k = λ_k c⁽ʲ⁾_k - i k F⁽ʲ⁾_k,
 
-where the forcing F⁽ʲ⁾ is made of lower orders only: the first order is linear theory, and no order feeds back on a lower
-one. Orders grow like exp(j λ_max t): the expansion serves while the perturbation is moderate, and the first order left
-out says how good it is.
+where the forcing F⁽ʲ⁾ is made of lower orders only: the first order is linear theory, and no order feeds back on a
+lower one. Orders grow like exp(j λ_max t): the expansion serves while the perturbation is moderate, and the first order
+left out says how good it is.
 
 The linear part is integrated exactly, the forcing by the 8(5,3) method. Products and the softmax's quotient (by
 power-series arithmetic, V Z = N order by order) are formed on a grid that is fine enough for all of them.

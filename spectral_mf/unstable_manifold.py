@@ -252,10 +252,7 @@ def _coefficients(model: Model, mode: int, order: int) -> FloatArray:
         flux = known_velocity.copy()
         for i in range(1, j):
             flux += np.convolve(velocity[i], density[j - i])
-        if j > 1:
-            a = _forced_response(mode, j, mode * p * flux, rate, kernel.rates)
-        else:
-            a = np.array([1.0, 0.0, 1.0])  # the eigenvector; its size defines z
+        a = _response(mode, j, mode * p * flux, rate, kernel.rates)
         coefficients[j, : j + 1] = a[j:]
         density.append(a)
         velocity.append(known_velocity + np.sign(p) * kernel.drift[np.abs(p)] * a)
@@ -264,8 +261,10 @@ def _coefficients(model: Model, mode: int, order: int) -> FloatArray:
     return coefficients
 
 
-def _forced_response(mode: int, j: int, forcing: FloatArray, rate: float, rates: FloatArray) -> FloatArray:
-    """Solve (j lambda_m - lambda_{m p}) a[p] = forcing[p], p = -j .. j."""
+def _response(mode: int, j: int, forcing: FloatArray, rate: float, rates: FloatArray) -> FloatArray:
+    """Solve (j lambda_m - lambda_{m p}) a[p] = forcing[p], p = -j .. j; at order 1 the eigenvector, which defines z."""
+    if j == 1:
+        return np.array([1.0, 0.0, 1.0])
     p = np.abs(np.arange(-j, j + 1))
     active = (p - j) % 2 == 0
     active[j] = False  # the mass is 1 at every order
