@@ -1,0 +1,219 @@
+"""What a run is told to do: the sections of a run file, checked, with errors that name the key.
+
+A run file is TOML. Its sections are those of `RunConfig`; its keys have the names of the command line's options. Types
+and names are checked here; whether a value is allowed is for the model, the measure and the solver to say, so that
+there is one rule for each, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+
+from spectral_mf.config_errors import Refusal, explain
+from spectral_mf.config_values import complex_by_mode, integer, integer_or_word, kappa_and_mean, number, path, switch
+from spectral_mf.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spectral_mf.initial_state import InitialState
+    from spectral_mf.self_attention import SelfAttention
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+Number = Annotated[float, PlainValidator(number)]
+Integer = Annotated[int, PlainValidator(integer)]
+FilePath = Annotated[Path, PlainValidator(path)]
+
+INITIAL_STATES = ("tokens", "uniform_tokens", "modes", "von_mises", "white_noise")
+"""Keys that name an initial state; a run has exactly one."""
+
+_COMPANIONS = {
+    "smooth_modes": ("tokens", "uniform_tokens"),
+    "noise_points": ("white_noise",),
+    "seed": ("uniform_tokens", "white_noise"),
+}
+"""Keys that say more about an initial state, and the states that they belong to."""
+
+
+class Section(BaseModel):
+    """A section of a run file: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSection(Section):
+    """[model]: see `spectral_mf.SelfAttention`."""
+
+    beta: Number
+    normalization: str = "softmax"
+    diffusion: Number = 0.0
+
+
+class InitialSection(Section):
+    """[initial]: exactly one of tokens, uniform_tokens, modes, von_mises, white_noise, and what belongs to it."""
+
+    tokens: FilePath | None = None
+    uniform_tokens: Integer | None = None
+    smooth_modes: Integer | None = None
+    modes: Annotated[dict[int, complex], PlainValidator(complex_by_mode)] | None = None
+    von_mises: Annotated[tuple[float, float], PlainValidator(kappa_and_mean)] | None = None
+    white_noise: Number | None = None
+    noise_points: Integer | None = None
+    seed: Integer | None = None
+
+    @property
+    def kind(self) -> str:
+        """The key that names the initial state."""
+        return next(key for key in INITIAL_STATES if getattr(self, key) is not None)
+
+    @model_validator(mode="after")
+    def _one_state(self) -> InitialSection:
+        given = [key for key in INITIAL_STATES if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise Refusal.not_one(given, INITIAL_STATES)
+        for key, states in _COMPANIONS.items():
+            if getattr(self, key) is not None and given[0] not in states:
+                raise Refusal.out_of_place(key, states, given[0])
+        return self
+
+
+class TimeSection(Section):
+    """[time]: rows at 0, dt, 2 dt, ... and t_end."""
+
+    t_end: Number
+    dt: Number | None = None
+
+
+class SolverSection(Section):
+    """[solver]: see `spectral_mf.solve`, whose defaults hold for what is left out."""
+
+    method: str | None = None
+    rtol: Number | None = None
+    max_modes: Integer | None = None
+    symmetry: Annotated[int | str, PlainValidator(integer_or_word)] | None = None
+
+
+class OutputSection(Section):
+    """[output]: the HDF5 file, and what a row of it holds."""
+
+    path: FilePath | None = None
+    overwrite: Annotated[bool, PlainValidator(switch)] = False
+    store_modes: Integer | None = None
+    cells: Integer | None = None
+
+
+class RunConfig(Section):
+    """A run: model, initial state, output times, solver, output.
+
+    Attributes
+    ----------
+    attention : ModelSection
+        The section [model].
+    initial : InitialSection
+    time : TimeSection
+    solver : SolverSection
+    output : OutputSection
+    """
+
+    attention: ModelSection = Field(alias="model")
+    initial: InitialSection = Field(default={}, validate_default=True)
+    time: TimeSection
+    solver: SolverSection = SolverSection()
+    output: OutputSection = OutputSection()
+
+    @classmethod
+    def from_toml(cls, path: str | Path, options: Sections | None = None) -> RunConfig:
+        """Read a run file; relative paths in it start from its folder.
+
+        Parameters
+        ----------
+        path : path
+        options : mapping of sections, optional
+            Values that replace those of the file, as the command line's options do. An initial state of another kind
+            replaces the file's whole section [initial].
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, a key is unknown, missing or given twice, or a value is of the wrong kind.
+        """
+        file = Path(path).expanduser()
+        return cls.from_sections(_read(file), options, folder=file.parent)
+
+    @classmethod
+    def from_sections(
+        cls, sections: Mapping[str, Any], options: Sections | None = None, *, folder: Path | None = None
+    ) -> RunConfig:
+        """Check what a run file says, after options have replaced some of it (see `from_toml`)."""
+        merged = dict(sections)
+        for name, values in (options or {}).items():
+            section = merged.get(name, {})
+            if not isinstance(section, Mapping):
+                continue  # refused below, as what the file says
+            if name == "initial" and _another_state(section, values):
+                section = {}
+            merged[name] = {**section, **values}
+        for name, key in (("initial", "tokens"), ("output", "path")):
+            section = merged.get(name)
+            if isinstance(section, Mapping) and isinstance(section.get(key), str):
+                start = Path() if folder is None or key in (options or {}).get(name, {}) else folder
+                merged[name] = {**section, key: start / Path(section[key]).expanduser()}
+        try:
+            return cls.model_validate(merged)
+        except ValidationError as error:
+            raise InputError(explain(error.errors(include_url=False), cls, options or {})) from None
+
+    def model(self) -> SelfAttention:
+        """The model of the run."""
+        from spectral_mf.self_attention import SelfAttention
+
+        return SelfAttention(**self.attention.model_dump())
+
+    def initial_measure(self) -> InitialState:
+        """The initial measure, with a record of where it came from."""
+        from spectral_mf.initial_state import prepare
+
+        return prepare(self.initial, self.model(), moves_points=self.solver.method in _METHODS_FOR_POINTS)
+
+    def times(self) -> NDArray[np.float64]:
+        """Output times, the first being 0; InputError if an end time or interval is not allowed."""
+        from spectral_mf.output_times import output_times
+
+        if not self.time.t_end > 0.0:
+            raise InputError(f"t_end = {self.time.t_end:g} is not allowed; give an end time > 0.")
+        return output_times(self.time.t_end, self.time.dt)
+
+    def solve_options(self) -> dict[str, Any]:
+        """Keyword arguments of `spectral_mf.solve` that are given; its defaults hold for the rest."""
+        named = self.solver.model_dump()
+        named |= {"n_modes": self.output.store_modes, "n_cells": self.output.cells}
+        return {key: value for key, value in named.items() if value is not None}
+
+
+_METHODS_FOR_POINTS = ("characteristics",)
+"""Methods that carry tokens as they are."""
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"run file {file} does not exist.") from None
+    except OSError as error:
+        raise InputError(f"run file {file} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        raise InputError(f"{file} is not a run file in TOML: {reason}.") from None
+
+
+def _another_state(section: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Whether options name an initial state that is not the one of the file."""
+    asked = [key for key in INITIAL_STATES if key in options]
+    return bool(asked) and not any(key in section for key in asked)

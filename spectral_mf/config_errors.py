@@ -1,0 +1,109 @@
+"""One sentence for what is wrong in a run file or among the options: it names the key, and says what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+_MISSING = {
+    "model": "the inverse temperature is missing; give --beta, or beta in the section [model] of a run file.",
+    "time": "the end time is missing; give --t-end, or t_end in the section [time] of a run file.",
+}
+"""Sentences for the sections that have a key without which there is no run."""
+
+
+class Refusal(PydanticCustomError):
+    """A rule about several keys that is broken; `explain` makes a sentence of it."""
+
+    @classmethod
+    def not_one(cls, given: Sequence[str], allowed: Sequence[str]) -> Refusal:
+        """Refuse none, or several, of keys that exclude each other."""
+        return cls("not_one", "not exactly one", {"given": list(given), "allowed": list(allowed)})
+
+    @classmethod
+    def out_of_place(cls, key: str, owners: Sequence[str], given: str) -> Refusal:
+        """Refuse a key that says nothing about what is given."""
+        return cls("out_of_place", "out of place", {"key": key, "owners": list(owners), "given": given})
+
+
+def option_name(section: str, key: str) -> str:
+    """The command line's option for a key of a run file."""
+    return "--output" if (section, key) == ("output", "path") else "--" + key.replace("_", "-")
+
+
+def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a sentence for the first of the errors of a validation.
+
+    Parameters
+    ----------
+    errors : sequence
+    schema : class
+        The configuration that was being made; its fields are the sections.
+    options : mapping of sections
+        Values that came from the command line; these are called by the name of their option.
+    """
+    # A misspelt key is the cause, and the key that is then missing the symptom.
+    first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
+    section = str(first["loc"][0])
+    key = str(first["loc"][1]) if len(first["loc"]) > 1 else ""
+    value, context = first["input"], first.get("ctx", {})
+
+    def name(key: str) -> str:
+        return option_name(section, key) if key in options.get(section, {}) else f"{section}.{key}"
+
+    match first["type"]:
+        case "extra_forbidden":
+            known = _keys_by_section(schema)
+            return _unknown_key(section, key, known) if key else _unknown_section(section, known)
+        case "missing":
+            return _MISSING[section]
+        case "not_one" if not context["given"]:
+            return f"the initial state is missing; give one of {_list(section, context['allowed'])}."
+        case "not_one":
+            return f"{' and '.join(name(k) for k in context['given'])} exclude each other; give one initial state."
+        case "out_of_place":
+            owners = _list(section, context["owners"])
+            return f"{name(context['key'])} belongs to {owners}, not to {name(context['given'])}; leave it out."
+        case "model_type" | "model_attributes_type":
+            return f"{section} = {value!r} is not a section; write its keys below a line [{section}]."
+        case "value_error":
+            return f"{name(key)} = {value!r} {context['error']}."
+        case _:
+            return f"{name(key)} = {value!r} is not allowed: {first['msg'][0].lower()}{first['msg'][1:]}."
+
+
+def _list(section: str, keys: Sequence[str]) -> str:
+    names = [option_name(section, key) for key in keys]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _keys_by_section(schema: type[BaseModel]) -> dict[str, list[str]]:
+    keys = {}
+    for name, field in schema.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            keys[field.alias or name] = list(field.annotation.model_fields)
+    return keys
+
+
+def _unknown_section(section: str, known: Mapping[str, list[str]]) -> str:
+    for home, keys in known.items():
+        if section in keys:
+            return f"{section} stands outside a section; put it below a line [{home}]."
+    near = difflib.get_close_matches(section, known, n=1)
+    if near:
+        return f"section [{section}] is not known; did you mean [{near[0]}]?"
+    return f"section [{section}] is not known; the sections are {', '.join(f'[{name}]' for name in known)}."
+
+
+def _unknown_key(section: str, key: str, known: Mapping[str, list[str]]) -> str:
+    for home, keys in known.items():
+        if key in keys:
+            return f"{section}.{key} is not known; {key} belongs in the section [{home}]."
+    near = difflib.get_close_matches(key, known[section], n=1)
+    if near:
+        return f"{section}.{key} is not known; did you mean {near[0]}?"
+    return f"{section}.{key} is not known; the keys of [{section}] are {', '.join(known[section])}."

@@ -1,0 +1,102 @@
+"""Values of a run file or an option, which may be written as text: `1e-8`, `"3:0.01,2:0.003+0.001j"`.
+
+Each function returns the value, or raises ValueError with what the value "is not", to be put behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def number(value: Any) -> float:
+    """Float from a number or its text."""
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    raise ValueError("is not a number")
+
+
+def integer(value: Any) -> int:
+    """Integer from a number or its text; 1e4 is one, 0.5 is not."""
+    try:
+        return int(value) if isinstance(value, str) else _whole(value)
+    except ValueError:
+        pass
+    try:
+        return _whole(number(value))
+    except (ValueError, OverflowError):
+        raise ValueError("is not an integer") from None
+
+
+def path(value: Any) -> Path:
+    """Path from its text."""
+    if isinstance(value, Path) or (isinstance(value, str) and value.strip()):
+        return Path(value)
+    raise ValueError("is not a path")
+
+
+def switch(value: Any) -> bool:
+    """True or false, not as text."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError("is neither true nor false")
+
+
+def integer_or_word(value: Any) -> int | str:
+    """An integer, or a word ("auto", "none")."""
+    if isinstance(value, str) and value.isalpha():
+        return value
+    try:
+        return integer(value)
+    except ValueError:
+        raise ValueError('is neither an integer nor "auto" nor "none"') from None
+
+
+def kappa_and_mean(value: Any) -> tuple[float, float]:
+    """Concentration and mean angle from "4", "4,1.5", 4.0 or [4.0, 1.5]; the mean is 0 unless given."""
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    if len(parts) in (1, 2):
+        try:
+            return number(parts[0]), number(parts[-1]) if len(parts) == 2 else 0.0
+        except ValueError:
+            pass
+    raise ValueError("is not a concentration, or a concentration and a mean angle such as 4,1.5")
+
+
+def complex_by_mode(value: Any) -> dict[int, complex]:
+    """Moments c_k by k, from "3:0.01,2:0.003+0.001j" or a table such as {3 = 0.01, 2 = "0.003+0.001j"}."""
+    pairs: list[tuple[Any, ...]] = []
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    elif isinstance(value, str) and value.strip():
+        pairs = [tuple(pair.split(":")) for pair in value.split(",")]
+    if not pairs:
+        raise ValueError("names no mode; give moments c_k by k, such as 3:0.01,2:0.003+0.001j")
+    modes: dict[int, complex] = {}
+    for pair in pairs:
+        k, moment = _mode(pair)
+        if k in modes:
+            raise ValueError(f"gives mode {k} twice")
+        modes[k] = moment
+    return modes
+
+
+def _mode(pair: tuple[Any, ...]) -> tuple[int, complex]:
+    try:
+        k, moment = pair
+        if isinstance(moment, bool):
+            raise ValueError
+        return integer(k), complex(moment.replace(" ", "") if isinstance(moment, str) else moment)
+    except (ValueError, TypeError):
+        written = ":".join(str(part) for part in pair)
+        raise ValueError(f"has {written!r}, which is not mode:moment; write it like 3:0.01,2:0.003+0.001j") from None
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+        raise ValueError
+    return int(value)
