@@ -49,8 +49,13 @@ class March(Protocol):
     ) -> Iterator[Snapshot]:
         """Yield a snapshot at each of `times` (increasing, all after start.t).
 
+        What is wrong with the arguments is raised by the call itself, before the first snapshot is asked for, so that
+        no file is begun for a run that cannot start.
+
         Raises
         ------
+        InputError
+            At once, if the method cannot start from this.
         StoppedEarly
             With the last accurate state as its `snapshot`, when the method cannot go on.
         """

@@ -289,18 +289,24 @@ def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: Ma
 
     Raises
     ------
+    InputError
+        At once, if the start is not a density with at most `options.max_modes` modes.
     ResolutionExhausted
         When the density is too sharp for `options.max_modes`.
     Diverged
         When the solution is no longer finite.
     """
     solver = SpectralSolver(model, start.t, folded_moments(start.measure, options.fold), options, start.step)
+    return _snapshots(solver, times, options.fold)
+
+
+def _snapshots(solver: SpectralSolver, times: FloatArray, fold: int) -> Iterator[Snapshot]:
     try:
         for t in times:
             solver.advance(float(t))
-            yield _snapshot(solver, options.fold)
+            yield _snapshot(solver, fold)
     except StoppedEarly as stop:
-        stop.snapshot = _snapshot(solver, options.fold)
+        stop.snapshot = _snapshot(solver, fold)
         raise
 
 
