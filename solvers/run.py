@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ from spectral_mf.model import Model
 from spectral_mf.output_times import output_times
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
+from spectral_mf.solvers.quasilinear import march_quasilinear
 from spectral_mf.solvers.spectral import energy_rate_residual, march_spectral
 from spectral_mf.symmetry import Symmetry, fold_of
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
     from spectral_mf.storage import RunFile
 
 FloatArray = NDArray[np.float64]
-Method = Literal["auto", "linear", "spectral"]
+Method = Literal["auto", "linear", "quasilinear", "spectral"]
 
 _MARCHES: dict[str, March] = {
     "auto": march_spectral,
     "linear": march_linear,
+    "quasilinear": march_quasilinear,
     "spectral": march_spectral,
 }
 
@@ -44,6 +47,7 @@ def solve(
     times: float | ArrayLike,
     *,
     method: Method = "auto",
+    order: int | None = None,
     rtol: float = 1e-10,
     max_modes: int = 16384,
     symmetry: Symmetry = "auto",
@@ -64,9 +68,12 @@ def solve(
         `FourierDensity` (or `Atoms` for methods that move points).
     times : float or array_like of float
         An end time (101 equally spaced rows from 0), or increasing output times, the first being the initial time.
-    method : {"auto", "linear", "spectral"}
+    method : {"auto", "linear", "quasilinear", "spectral"}
         "spectral": the nonlinear equation in Fourier space. "linear": its linearisation about the uniform density,
-        exactly. "auto": the best for the job.
+        exactly. "quasilinear": the unstable manifold's series, or the expansion in the size of the perturbation.
+        "auto": the best for the job.
+    order : int, optional
+        Highest order of "quasilinear"; by default 64 for the series and 8 for the expansion.
     rtol : float
         Error allowed a step, relative to the size of the perturbation (largest |c_k|, k >= 1); 1e-13 to 1e-2.
     max_modes : int
@@ -102,7 +109,7 @@ def solve(
     """
     _check_nouns(model, initial)
     grid = _output_times(times)
-    march = _march(method)
+    march = _march(method, order)
     fold = fold_of(initial, symmetry)
     options = MarchOptions(
         rtol=_in_range("rtol", rtol, 1e-13, 1e-2),
@@ -116,6 +123,7 @@ def solve(
         model=model,
         configuration={
             "method": method,
+            "order": order,
             "rtol": options.rtol,
             "max_modes": options.max_modes,
             "symmetry": fold,
@@ -128,7 +136,7 @@ def solve(
         n_cells=_at_least("n_cells", n_cells, 4),
     )
     start = Snapshot(float(grid[0]), initial, method, _size_of(initial))
-    if march is not march_linear and isinstance(initial, FourierDensity):
+    if method in ("auto", "spectral") and isinstance(initial, FourierDensity):
         start = replace(start, energy_rate_residual=energy_rate_residual(model, start, options))
     first = Row.from_snapshot(start, model, stored, info.n_cells)
     snapshots = march(model, start, grid[1:], options)
@@ -188,7 +196,7 @@ def resume(
         fold=int(configuration["symmetry"]),
         progress=progress or no_progress,
     )
-    march = _march(configuration["method"])
+    march = _march(configuration["method"], configuration.get("order"))
     snapshots = march(old.model, old.rows[-1].snapshot, new, options)
     return _record(info, list(old.rows), snapshots, RunFile.extend(path, info))
 
@@ -286,10 +294,14 @@ def _check_nouns(model: Model, initial: Measure) -> None:
         raise InputError(f"initial = {initial!r} is not a measure; give a FourierDensity or Atoms.")
 
 
-def _march(method: str) -> March:
+def _march(method: str, order: int | None) -> March:
     if method not in _MARCHES:
         raise InputError(f"method = {method!r} is unknown; choose one of {', '.join(_MARCHES)}.")
-    return _MARCHES[method]
+    if order is None:
+        return _MARCHES[method]
+    if method != "quasilinear":
+        raise InputError(f'order = {order!r} belongs to method = "quasilinear", not to {method!r}; leave it out.')
+    return partial(march_quasilinear, order=order)
 
 
 def _finite(name: str, value: Any) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -26,7 +27,7 @@ FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 Normalization = Literal["softmax", "none", "peak"]
 
-MAX_BETA = 1e4
+MAX_BETA = 1e6
 _LARGEST_EXPONENT = 600.0
 """Beyond this, e^beta is not formed: energies get a unit, and USA without one is refused."""
 
@@ -41,7 +42,7 @@ class SelfAttention:
     Parameters
     ----------
     beta : float
-        Inverse temperature, 0 <= beta <= 1e4. At beta = 0 the flow is that of the Kuramoto order parameter.
+        Inverse temperature, 0 <= beta <= 1e6. At beta = 0 the flow is that of the Kuramoto order parameter.
     normalization : {"softmax", "none", "peak"}
         "softmax" (SA): the velocity is divided by the attention's sum. "none" (USA): it is not, and speeds grow like
         e^beta. "peak": USA with the kernel e^{beta (cos - 1)}, whose peak is 1, that is, with time in units of
@@ -66,10 +67,7 @@ class SelfAttention:
 
     def __post_init__(self) -> None:
         for name in ("beta", "diffusion"):
-            value = getattr(self, name)
-            if isinstance(value, (str, bytes, bool)) or not np.isreal(value) or np.ndim(value) != 0:
-                raise InputError(f"{name} = {value!r} is not a real number; give a float.")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, _real_number(name, getattr(self, name)))
         if not (math.isfinite(self.beta) and 0.0 <= self.beta <= MAX_BETA):
             raise InputError(f"beta = {self.beta:g} is not allowed; give a number from 0 to {MAX_BETA:g}.")
         if not (math.isfinite(self.diffusion) and self.diffusion >= 0.0):
@@ -174,7 +172,8 @@ class SelfAttention:
         """Attention of each row on each point mass: w e^{beta cos}, normalised as the model says."""
         exponent = -2.0 * self.beta * np.sin(0.5 * difference) ** 2  # beta (cos - 1)
         if self.normalization == "softmax":
-            exponent -= np.where(weights > 0, exponent, -np.inf).max(axis=1, keepdims=True)
+            exponent = np.where(weights > 0.0, exponent, -np.inf)  # a massless atom near by must not set the scale
+            exponent -= exponent.max(axis=1, keepdims=True)
             attention = weights * np.exp(exponent)
             return np.asarray(attention / attention.sum(axis=1, keepdims=True))
         shift = self.beta if self.normalization == "none" else 0.0
@@ -193,7 +192,7 @@ class SelfAttention:
         c = np.asarray(moments)[..., : self.bandwidth + 1]
         power = c.real**2 + c.imag**2
         if self.beta == 0.0:
-            return np.asarray(0.5 * power[..., 1], dtype=np.float64)
+            return np.asarray(0.5 * power[..., 1:2].sum(axis=-1), dtype=np.float64)
         share = bessel.ratio(np.arange(c.shape[-1]), self.beta)
         total = power[..., 0] + 2.0 * (share[1:] * power[..., 1:]).sum(axis=-1)
         return np.asarray(total * (self._mean_kernel / (2.0 * self.beta)), dtype=np.float64)
@@ -216,11 +215,23 @@ class SelfAttention:
         }
 
 
+def _real_number(name: str, value: object) -> float:
+    """A Python or numpy real scalar as a float; flags, text and everything else are refused."""
+    scalar = value.item() if isinstance(value, (np.generic, np.ndarray)) and np.ndim(value) == 0 else value
+    if isinstance(scalar, bool) or not isinstance(scalar, Real):
+        raise InputError(f"{name} = {value!r} is not a real number; give a float.")
+    try:
+        return float(scalar)
+    except OverflowError:
+        return math.inf
+
+
 class AttentionFields:
     """Velocities and densities of `SelfAttention` on a grid (see `spectral_mf.model.GridFields`)."""
 
     def __init__(self, model: SelfAttention, n_points: int, fold: int, n_densities: int) -> None:
         self._model = model
+        self._made_from = (model, n_points, fold, n_densities)
         self._softmax = model.normalization == "softmax"
         k = fold * np.arange(n_points // 2 + 1)
         drift = 1j * model.speed * bessel.derivative_ratio(k, model.beta)
@@ -255,3 +266,7 @@ class AttentionFields:
         if self._mass is not None:
             rate = rate * self._mass * self._model._mean_kernel
         return np.asarray(rate.mean(axis=-1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plans and views into their arrays are made anew, not copied."""
+        return AttentionFields, self._made_from
