@@ -7,6 +7,7 @@ there is one rule for each, wherever it comes from.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,6 +96,7 @@ class SolverSection(Section):
     """[solver]: see `spectral_mf.solve`, whose defaults hold for what is left out."""
 
     method: str | None = None
+    order: Integer | None = None
     rtol: Number | None = None
     max_modes: Integer | None = None
     symmetry: Annotated[int | str, PlainValidator(integer_or_word)] | None = None
@@ -144,7 +146,7 @@ class RunConfig(Section):
         InputError
             If the file cannot be read, a key is unknown, missing or given twice, or a value is of the wrong kind.
         """
-        file = Path(path).expanduser()
+        file = Path(os.path.expanduser(path))
         return cls.from_sections(_read(file), options, folder=file.parent)
 
     @classmethod
@@ -162,9 +164,9 @@ class RunConfig(Section):
             merged[name] = {**section, **values}
         for name, key in (("initial", "tokens"), ("output", "path")):
             section = merged.get(name)
-            if isinstance(section, Mapping) and isinstance(section.get(key), str):
+            if isinstance(section, Mapping) and isinstance(section.get(key), str) and section[key].strip():
                 start = Path() if folder is None or key in (options or {}).get(name, {}) else folder
-                merged[name] = {**section, key: start / Path(section[key]).expanduser()}
+                merged[name] = {**section, key: start / os.path.expanduser(section[key])}
         try:
             return cls.model_validate(merged)
         except ValidationError as error:
