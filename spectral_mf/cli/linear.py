@@ -1,0 +1,156 @@
+"""`spectral-mf linear`: what linear theory says about the uniform density."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spectral_mf.cli.options import Json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spectral_mf.exit_statistics import ExitTime
+    from spectral_mf.self_attention import SelfAttention
+    from spectral_mf.theory import DominantMode
+
+LEVEL = 0.1
+"""|c_k| at which the linear phase counts as over, in the exit time that is shown."""
+
+_MOST_ROWS = 20
+"""Rows of the table unless a largest mode is asked for."""
+
+
+def linear(
+    beta: Annotated[float, typer.Option(metavar="NUMBER", help="Inverse temperature, >= 0.")],
+    normalization: Annotated[
+        str, typer.Option(metavar="NAME", help="softmax (SA), none (USA), or peak (USA, time in units of e^-beta).")
+    ] = "softmax",
+    diffusion: Annotated[float, typer.Option(metavar="NUMBER", help="Coefficient kappa.")] = 0.0,
+    dimension: Annotated[int, typer.Option(metavar="D", help="Tokens on the sphere S^(D-1); 2 is the circle.")] = 2,
+    modes: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Show modes 1 to K (default: those about the dominant one).")
+    ] = None,
+    n_tokens: Annotated[
+        int, typer.Option(min=2, metavar="N", help="Number of uniform tokens for which the exit time is given.")
+    ] = 10_000,
+    as_json: Json = False,
+) -> None:
+    """Show growth rates lambda_k, the dominant mode, thresholds in beta, and times."""
+    import numpy as np
+
+    from spectral_mf import theory
+    from spectral_mf.self_attention import SelfAttention
+
+    model = SelfAttention(beta, normalization, diffusion)  # type: ignore[arg-type]
+    dominant = theory.dominant_mode(model, dimension=dimension)
+    last = modes or max(8, dominant.modes[-1] + 3)
+    first = 1 if modes or last <= _MOST_ROWS else last - _MOST_ROWS + 1
+    k = np.arange(first, last + 1)
+    rates = theory.growth_rate(model, k, dimension=dimension)
+    thresholds = theory.threshold(k, dimension=dimension)
+    exit_time = _exit_time(model, n_tokens) if dimension == 2 and dominant.unstable else None
+    if as_json:
+        answer = _as_dict(model, dimension, dominant, k, rates, thresholds)
+        if exit_time is not None:
+            answer["exit_time"] = {"n_tokens": n_tokens, "level": LEVEL, **vars(exit_time)}
+        print(json.dumps(answer, indent=2, allow_nan=False))
+    else:
+        _show(model, dimension, dominant, k, rates, thresholds)
+        if exit_time is not None:
+            print(_exit_sentence(exit_time, n_tokens))
+
+
+def _exit_time(model: SelfAttention, n_tokens: int) -> ExitTime | None:
+    """Exit time, or None where the level is out of the series' reach, as it is close to stability."""
+    from spectral_mf.errors import InputError
+    from spectral_mf.theory import exit_time
+
+    try:
+        return exit_time(model, n_tokens, LEVEL)
+    except InputError:
+        return None
+
+
+def _as_dict(
+    model: SelfAttention,
+    dimension: int,
+    dominant: DominantMode,
+    k: NDArray[np.int64],
+    rates: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+) -> dict[str, Any]:
+    rows = zip(k.tolist(), rates.tolist(), thresholds.tolist(), strict=True)
+    return {
+        "model": model.to_dict(),
+        "dimension": dimension,
+        "dominant_modes": list(dominant.modes),
+        "largest_rate": dominant.rate,
+        "unstable": dominant.unstable,
+        "modes": [
+            {"k": k, "growth_rate": rate, "time_to_grow_tenfold": _tenfold(rate), "overtaken_at_beta": threshold}
+            for k, rate, threshold in rows
+        ],
+    }
+
+
+def _tenfold(rate: float) -> float | None:
+    return math.log(10.0) / rate if rate > 0.0 else None
+
+
+def _show(
+    model: SelfAttention,
+    dimension: int,
+    dominant: DominantMode,
+    k: NDArray[np.int64],
+    rates: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    space = "the circle" if dimension == 2 else f"the sphere S^{dimension - 1}"
+    table = Table()
+    table.add_column("k", justify="right")
+    table.add_column("growth rate", justify="right")
+    table.add_column("time to grow tenfold", justify="right")
+    table.add_column("k+1 overtakes at beta", justify="right")
+    for mode, rate, threshold in zip(k.tolist(), rates.tolist(), thresholds.tolist(), strict=True):
+        tenfold = _tenfold(rate)
+        table.add_row(
+            str(mode),
+            f"{rate:.10g}",
+            "-" if tenfold is None else f"{tenfold:.6g}",
+            f"{threshold:.10g}",
+            style="bold" if mode in dominant.modes else None,
+        )
+    console = Console(highlight=False)
+    console.print(f"{model} about the uniform density on {space}", soft_wrap=True)
+    console.print(table)
+    if model.diffusion > 0.0:
+        console.print("The last column holds without diffusion.")
+    console.print(_dominant_sentence(dominant, dimension), soft_wrap=True)
+
+
+def _dominant_sentence(dominant: DominantMode, dimension: int) -> str:
+    if not dominant.unstable:
+        return f"The uniform density is stable: no mode grows (largest rate {dominant.rate:.6g})."
+    if dominant.tie:
+        return f"Modes {' and '.join(map(str, dominant.modes))} tie for the largest rate, {dominant.rate:.10g}."
+    clusters = (
+        f"; {dominant.mode} cluster{'s are' if dominant.mode > 1 else ' is'} likeliest to form"
+        if dimension == 2
+        else ""
+    )
+    return f"Dominant mode {dominant.mode}, rate {dominant.rate:.10g}{clusters}."
+
+
+def _exit_sentence(exit_time: ExitTime, n_tokens: int) -> str:
+    return (
+        f"From {n_tokens} uniform tokens, |c_{exit_time.mode}| reaches {LEVEL:g} at "
+        f"t = {exit_time.mean:.4g} +- {exit_time.standard_deviation:.2g}."
+    )

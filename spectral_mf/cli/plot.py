@@ -1,0 +1,84 @@
+"""`spectral-mf plot`: a picture of a run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spectral_mf.cli.options import RunFile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from spectral_mf.trajectory import Trajectory
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+class Kind(StrEnum):
+    """What is shown."""
+
+    OVERVIEW = "overview"
+    DENSITY = "density"
+    MOMENTS = "moments"
+    RATES = "rates"
+    ENERGY = "energy"
+
+
+def plot(
+    file: RunFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Picture, .png, .svg or .pdf (default: FILE with .png)."),
+    ] = None,
+    kind: Annotated[
+        Kind, typer.Option(metavar="NAME", help="overview, density, moments, rates or energy.")
+    ] = Kind.OVERVIEW,
+) -> None:
+    """Draw a picture of a run; an existing picture is replaced."""
+    from spectral_mf.storage import load_run
+
+    picture = output or file.with_suffix(".png" if kind is Kind.OVERVIEW else f".{kind}.png")
+    check_picture(picture)
+    save_picture(draw(load_run(file), kind), picture)
+    print(picture)
+
+
+def check_picture(path: Path) -> None:
+    """Raise InputError if no picture can be written to this path."""
+    from spectral_mf.errors import InputError
+
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path} has no ending of a picture; let it end in {', '.join(FORMATS)}.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: the folder {path.parent} does not exist; make it first.")
+
+
+def draw(trajectory: Trajectory, kind: Kind) -> Figure:
+    """Make the figure of one kind."""
+    from spectral_mf import plotting
+
+    match kind:
+        case Kind.DENSITY:
+            return plotting.plot_density(trajectory)
+        case Kind.MOMENTS:
+            return plotting.plot_moments(trajectory)
+        case Kind.RATES:
+            return plotting.plot_growth_rates(trajectory.model)
+        case Kind.ENERGY:
+            return plotting.plot_energy(trajectory)
+        case _:
+            return plotting.plot_overview(trajectory)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the path's ending says."""
+    from spectral_mf.errors import StorageError
+
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from None

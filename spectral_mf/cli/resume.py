@@ -1,0 +1,38 @@
+"""`spectral-mf resume`: go on with a run, to its planned end or to a later time."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from spectral_mf.cli.ending import explained
+from spectral_mf.cli.options import Quiet, RunFile
+from spectral_mf.cli.progress import reporting
+from spectral_mf.cli.solve import summary
+
+
+def resume(
+    file: RunFile,
+    t_end: Annotated[
+        float | None,
+        typer.Option(metavar="TIME", help="Later end time (default: the planned one).", show_default=False),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a run that was stopped, killed or is to be continued; its file grows in place.
+
+    The rows are bit for bit those of one uninterrupted run.
+    """
+    from spectral_mf.solvers import resume as go_on
+    from spectral_mf.storage import read_info
+
+    known = read_info(file)
+    end = known.planned_end if t_end is None else t_end
+    began = time.perf_counter()
+    with explained(file), reporting(known.reached, end, quiet=quiet) as report:
+        trajectory = go_on(file, t_end, progress=report)
+    print(file)
+    if not quiet:
+        print(summary(trajectory, time.perf_counter() - began))

@@ -1,0 +1,175 @@
+"""The command line without a run: help, version, tables, and one sentence for whatever is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import spectral_mf
+from spectral_mf.cli.app import app, run
+
+COMMANDS = ("demo", "solve", "resume", "info", "plot", "export", "linear")
+HEAVY = ("numpy", "scipy", "matplotlib", "h5py", "pyfftw", "finufft", "xarray")
+
+
+def shell(*arguments, **options):
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-c", "from spectral_mf.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def shown(*arguments):
+    """Stdout of a command that runs in this process and ends well."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_version():
+    done = shell("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"spectral-mf {spectral_mf.__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["solve", "--help"]])
+def test_help_and_version_load_no_numerical_library(arguments):
+    code = (
+        "import sys\nfrom spectral_mf.cli.app import run\n"
+        f"assert run({arguments}) == 0\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.strip() == "[]"
+
+
+def test_without_a_command_the_help_is_shown():
+    assert shown() == shown("--help")
+    assert all(command in shown() for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help(command):
+    assert f"spectral-mf {command}" in shown(command, "--help").replace("Usage: root", "Usage: spectral-mf")
+
+
+def test_every_key_of_a_run_file_has_an_option_and_both_are_documented(checkout):
+    from spectral_mf.config import RunConfig
+    from spectral_mf.config_errors import option_name
+
+    help_page = shown("solve", "--help")
+    page = (checkout / "docs" / "command-line.md").read_text(encoding="utf-8")
+    keys = [
+        (field.alias or section, key)
+        for section, field in RunConfig.model_fields.items()
+        for key in field.annotation.model_fields
+    ]
+    assert len(keys) > 15
+    for section, key in keys:
+        option = option_name(section, key)
+        assert option in help_page
+        assert f"| `{option}`" in page
+        assert f"`{key}` |" in page
+        assert f"`[{section}]`" in page
+
+
+# linear
+
+
+def linear(*arguments):
+    return json.loads(shown("linear", "--json", *arguments))
+
+
+def test_rates_are_those_of_linear_theory():
+    answer = linear("--beta", 1)
+    rates = [row["growth_rate"] for row in answer["modes"][:5]]
+    # k^2 I_k(1) / I_0(1), two methods, 40 digits
+    known = [0.4463899658965345, 0.4288802728277239, 0.1575872376192951, 0.03459055670508169, 0.00536036790674302]
+    assert rates == pytest.approx(known, rel=1e-13)
+    assert answer["dominant_modes"] == [1]
+    assert answer["modes"][0]["overtaken_at_beta"] == pytest.approx(1.044456862107774, abs=1e-12)
+
+
+def test_a_tie_is_shown_as_a_tie():
+    tie = 3.165434442700567713602
+    assert linear("--beta", tie)["dominant_modes"] == [2, 3]
+    assert linear("--beta", tie, "--normalization", "none")["dominant_modes"] == [2, 3]
+    assert "Modes 2 and 3 tie for the largest rate, 0.6077528707" in shown("linear", "--beta", tie)
+    assert linear("--beta", tie - 1e-6)["dominant_modes"] == [2]
+    assert linear("--beta", tie + 1e-6)["dominant_modes"] == [3]
+
+
+def test_the_table_holds_the_dominant_mode_at_large_beta():
+    answer = linear("--beta", 1000)
+    assert answer["dominant_modes"] == [45]
+    assert 45 in [row["k"] for row in answer["modes"]]
+    assert len(answer["modes"]) <= 20
+    assert [row["k"] for row in linear("--beta", 1000, "--modes", 3)["modes"]] == [1, 2, 3]
+
+
+def test_a_stable_uniform_density_is_said_to_be_stable():
+    answer = linear("--beta", 5, "--diffusion", 0.2)
+    assert not answer["unstable"]
+    assert "exit_time" not in answer
+    assert all(row["time_to_grow_tenfold"] is None for row in answer["modes"])
+    assert "The uniform density is stable" in shown("linear", "--beta", 5, "--diffusion", 0.2)
+
+
+def test_rates_on_spheres():
+    answer = linear("--beta", 0, "--dimension", 3)
+    # w_1 = 1/3 on S^2 at beta = 0: lambda_1 = 2/3
+    assert answer["modes"][0]["growth_rate"] == pytest.approx(2 / 3, rel=1e-13)
+    assert "exit_time" not in answer
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--vers"], "Error: No such option: --vers"),
+        (["slove"], "Error: No such command 'slove'"),
+        (["solve", "--bta", "5"], "Error: No such option: --bta"),
+        (["solve", "--beta"], "Error: Option '--beta' requires an argument"),
+        (["plot"], "Error: Missing argument 'FILE'"),
+        (["linear"], "Error: Missing option '--beta'"),
+        (["linear", "--beta", "five"], "Error: Invalid value for '--beta'"),
+        (["linear", "--beta", "-1"], "Error: beta = -1 is not allowed; give a number from 0 to"),
+        (["linear", "--beta", "nan"], "Error: beta = nan is not allowed"),
+        (["linear", "--beta", "5", "--normalization", "x"], "Error: normalization = 'x' is unknown; choose one of"),
+        (["linear", "--beta", "5", "--dimension", "1"], "Error: dimension = 1 is not allowed"),
+        (["linear", "--beta", "5", "--modes", "0"], "Error: Invalid value for '--modes'"),
+        (["linear", "--beta", "800", "--normalization", "none"], "Error: normalization = 'none' at beta = 800"),
+        (["solve"], "Error: the inverse temperature is missing; give --beta"),
+        (["solve", "--beta", "five"], "Error: --beta = 'five' is not a number."),
+        (["solve", "missing.toml"], "Error: run file missing.toml does not exist."),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_2(arguments, sentence, capfd):
+    assert run(arguments) == 2
+    shown, told = capfd.readouterr()
+    assert shown == ""
+    assert told.startswith(sentence)
+    assert told.count("\n") == 1
+
+
+def test_an_error_of_the_program_is_a_traceback_and_code_1(tmp_path):
+    code = (
+        "import spectral_mf.cli.linear as linear, spectral_mf.cli as cli, spectral_mf.theory as theory, sys\n"
+        "theory.dominant_mode = lambda *a, **k: 1 / 0\nsys.argv[1:] = ['linear', '--beta', '5']\ncli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_a_reader_of_stdout_that_has_gone_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-c", "from spectral_mf.cli import main; main()", "linear", "--beta", "5", "--json"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(write)
+    assert done.stderr == ""
