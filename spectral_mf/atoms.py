@@ -13,6 +13,7 @@ from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.harmonics import point_moments
 
 if TYPE_CHECKING:
+    from spectral_mf.distribution import Distribution
     from spectral_mf.measure import Measure
     from spectral_mf.model import Model
 
@@ -41,10 +42,7 @@ class Atoms:
     kind: ClassVar[str] = "atoms"
 
     def __init__(self, angles: ArrayLike, weights: ArrayLike | None = None) -> None:
-        try:
-            theta = np.array(angles, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("angles are not real numbers; give an array of angles in radians.") from None
+        theta = _real_array(angles, "angles are not real numbers; give an array of angles in radians.")
         if theta.ndim != 1 or theta.size == 0:
             raise InputError(f"angles have shape {theta.shape}; give at least one angle, shape (N,).")
         if not np.isfinite(theta).all():
@@ -122,6 +120,16 @@ class Atoms:
 
         return w1(self, other)
 
+    def distribution(self) -> Distribution:
+        """Distribution function on [0, 2 pi]: one jump for each atom."""
+        from spectral_mf.distribution import Distribution
+
+        order = np.argsort(self.angles, kind="stable")
+        mass = np.cumsum(self.weights[order])
+        steps = np.concatenate([[0.0, 0.0], np.repeat(mass / mass[-1], 2)])
+        angles = np.concatenate([[0.0], np.repeat(self.angles[order], 2), [TWO_PI]])
+        return Distribution(angles, steps, np.ones(1, dtype=np.complex128))
+
     def to_vector(self) -> FloatArray:
         """Angles followed by weights, shape (2 N,)."""
         return np.concatenate([self.angles, self.weights])
@@ -132,6 +140,7 @@ class Atoms:
         angles, weights = np.split(np.asarray(vector, dtype=np.float64), 2)
         atoms = cls(angles)
         atoms.weights = weights.copy()
+        atoms.weights.flags.writeable = False
         return atoms
 
     def __repr__(self) -> str:
@@ -141,16 +150,27 @@ class Atoms:
 def _unit_weights(weights: ArrayLike | None, n: int) -> FloatArray:
     if weights is None:
         return np.full(n, 1.0 / n)
-    try:
-        w = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("weights are not real numbers; give one number >= 0 for each angle.") from None
+    w = _real_array(weights, "weights are not real numbers; give one number >= 0 for each angle.")
     if w.shape != (n,):
         raise InputError(f"weights have shape {w.shape} for {n} angles; give one weight for each angle.")
     if not np.isfinite(w).all() or w.min() < 0.0:
         j = int(np.flatnonzero(~(np.isfinite(w) & (w >= 0.0)))[0])
         raise InputError(f"weight number {j} is {w[j]}; weights have to be finite and >= 0.")
-    total = w.sum()
-    if not total > 0.0:
+    if not w.max() > 0.0:
         raise InputError("the weights sum to 0; at least one has to be positive.")
+    total = w.sum()
+    if not np.isfinite(total) or total < np.finfo(np.float64).tiny:
+        w /= w.max()  # the sum overflows, or its inverse does
+        total = w.sum()
     return np.asarray(w / total)
+
+
+def _real_array(values: ArrayLike, message: str) -> FloatArray:
+    """A float64 copy; complex numbers are refused, not cut to their real part."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf" and array.size:
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(message) from None

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_mf.errors import InputError
+
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
@@ -54,6 +56,8 @@ class RealTransform:
     """
 
     def __init__(self, n_points: int, n_series: int = 1) -> None:
+        if n_points < 2 or n_points % 2 or n_series < 1:
+            raise InputError(f"n_points = {n_points}, n_series = {n_series}: give an even number and >= 1.")
         self.n_points = n_points
         self.n_series = n_series
         if pyfftw is None:

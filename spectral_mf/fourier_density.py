@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Complex, Integral
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,6 +14,8 @@ from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
 
 if TYPE_CHECKING:
+    from spectral_mf.atoms import Atoms
+    from spectral_mf.distribution import Distribution
     from spectral_mf.measure import Measure
     from spectral_mf.model import Model
 
@@ -24,6 +27,10 @@ _ROUND_OFF = 1e-15
 
 _NEGATIVE_ALLOWED = 1e-12
 """A density may be negative by this much, relative to uniform, from rounding or truncation."""
+
+
+_MOMENT_ERROR = 1e-14
+"""Relative error of moments made of Bessel functions; their sum is what it makes of a sharp peak's flat rest."""
 
 
 class FourierDensity:
@@ -86,13 +93,15 @@ class FourierDensity:
         InputError
             If a mode is not a positive integer, or a value is not allowed.
         """
-        for k in modes:
-            if isinstance(k, bool) or int(k) != k or k < 1:
+        for k, value in modes.items():
+            if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
                 raise InputError(f"mode {k!r} is not allowed; give moments c_k by integers k >= 1 (c_0 is 1).")
-        c = np.zeros(max(modes, default=0) + 1, dtype=np.complex128)
+            if not isinstance(value, Complex) or isinstance(value, bool):
+                raise InputError(f"moment c_{k} = {value!r} is not a number; give a complex or real number.")
+        c = np.zeros(int(max(modes, default=0)) + 1, dtype=np.complex128)
         c[0] = 1.0
         for k, value in modes.items():
-            c[k] = value
+            c[int(k)] = value
         return cls(c)
 
     @classmethod
@@ -180,13 +189,18 @@ class FourierDensity:
         return cls(c[: np.flatnonzero(c)[-1] + 1])
 
     def require_positive(self) -> FourierDensity:
-        """Return self, or raise InputError with the angle where the density is most negative."""
-        n = max(256, 8 * self.n_modes)
-        values = fourier_sum(self._moments, 2.0 * np.pi * np.arange(n) / n)
-        if values.min() < -_NEGATIVE_ALLOWED:
+        """Return self, or raise InputError with the angle where the density is most negative.
+
+        The minimum itself is found, between grid points too.
+        """
+        from spectral_mf.local_polynomials import LocalPolynomials
+
+        angle, lowest = LocalPolynomials(self._moments).minimum()
+        rounding = _MOMENT_ERROR * float(np.abs(self._moments).sum())
+        if lowest < -max(_NEGATIVE_ALLOWED, rounding):
             raise InputError(
-                f"the density is negative at theta = {2.0 * np.pi * values.argmin() / n:.4g} "
-                f"({values.min() / (2.0 * np.pi):.3g}); make the perturbation smaller or keep fewer modes."
+                f"the density is negative at theta = {angle:.4g} ({lowest / (2.0 * np.pi):.3g}); "
+                "make the perturbation smaller or keep fewer modes."
             )
         return self
 
@@ -227,6 +241,54 @@ class FourierDensity:
         from spectral_mf.wasserstein import w1
 
         return w1(self, other)
+
+    def distribution(self) -> Distribution:
+        """Distribution function on [0, 2 pi], up to a constant."""
+        from spectral_mf.distribution import Distribution
+
+        return Distribution(np.array([0.0, 2.0 * np.pi]), np.array([0.0, 1.0]), self._moments)
+
+    def quantiles(self, n_tokens: int) -> Atoms:
+        """Equal point masses at the angles below which a share (j + 1/2) / N of the mass lies, j = 0 .. N - 1.
+
+        The closest N equal masses to the density, up to a shift of the levels; nothing is random.
+
+        Parameters
+        ----------
+        n_tokens : int
+            Number N >= 1 of tokens.
+
+        Raises
+        ------
+        InputError
+            If N < 1, or the density is negative somewhere.
+        """
+        return self._at_levels(n_tokens, (np.arange(n_tokens) + 0.5) / max(n_tokens, 1))
+
+    def sample(self, n_tokens: int, seed: int) -> Atoms:
+        """Independent tokens from the density, by its inverse distribution function.
+
+        Parameters
+        ----------
+        n_tokens : int
+            Number N >= 1 of tokens.
+        seed : int
+            Seed of the random numbers.
+
+        Raises
+        ------
+        InputError
+            If N < 1, or the density is negative somewhere.
+        """
+        return self._at_levels(n_tokens, np.random.default_rng(seed).random(max(n_tokens, 0)))
+
+    def _at_levels(self, n_tokens: int, levels: FloatArray) -> Atoms:
+        from spectral_mf.atoms import Atoms
+        from spectral_mf.distribution import smooth_quantiles
+
+        if n_tokens < 1:
+            raise InputError(f"n_tokens = {n_tokens} is not allowed; give at least 1 token.")
+        return Atoms(smooth_quantiles(self.require_positive()._moments, levels))
 
     def to_vector(self) -> FloatArray:
         """Moments as pairs (real, imaginary), shape (2 (K + 1),)."""
