@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -131,6 +133,7 @@ def solve(
             "output_interval": _interval(grid),
             "initial": origin,
             "seed": origin.get("seed"),
+            "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         },
         n_modes=stored,
         n_cells=_at_least("n_cells", n_cells, 4),
@@ -138,15 +141,13 @@ def solve(
     start = Snapshot(float(grid[0]), initial, method, _size_of(initial))
     if method in ("auto", "spectral") and isinstance(initial, FourierDensity):
         start = replace(start, energy_rate_residual=energy_rate_residual(model, start, options))
-    first = Row.from_snapshot(start, model, stored, info.n_cells)
-    snapshots = march(model, start, grid[1:], options)
+    snapshots = chain([start], march(model, start, grid[1:], options))
     if output is None:
-        return _record(info, [first], snapshots, None)
+        return _record(info, [], snapshots, None)
     from spectral_mf.storage import RunFile
 
     file = RunFile.create(output, info, overwrite=overwrite)
-    file.append(first)
-    return _record(info, [first], snapshots, file)
+    return _record(info, [], snapshots, file)
 
 
 def resume(
@@ -226,6 +227,8 @@ def _record(info: RunInfo, rows: list[Row], snapshots: Iterable[Snapshot], file:
         raise
     except StorageError as error:
         error.trajectory = Trajectory(info, rows)
+        if file is not None:
+            file.abandon()
         raise
     except KeyboardInterrupt:
         close(False, f"interrupted by the user after t = {rows[-1].snapshot.t:.6g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,15 @@ ComplexArray = NDArray[np.complex128]
 
 @runtime_checkable
 class Measure(Protocol):
-    """A probability measure on the circle, whatever carries it: modes, point masses, or a flow map."""
+    """A probability measure on the circle, whatever carries it: modes, point masses, or a flow map.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the representation in files.
+    """
+
+    kind: ClassVar[str]
 
     def moments(self, n_modes: int) -> ComplexArray:
         """Moments c_k = int exp(-i k theta) dmu, k = 0 .. n_modes; shape (n_modes + 1,)."""

@@ -1,0 +1,128 @@
+"""Whole files, put in place at once: a reader sees the last one or the next one, never a part.
+
+A file is written beside its place and renamed over it. A kill leaves the last one; a full disk too. While a run owns a
+place, a lock keeps other runs away; the lock dies with the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from spectral_mf.errors import StorageError
+
+try:
+    import fcntl
+except ImportError:  # Windows: two runs with one name are then not kept apart
+    fcntl = None  # type: ignore[assignment]
+
+
+def checked_place(path: str | Path, *, overwrite: bool) -> Path:
+    """Absolute path of a file that may be written, or StorageError.
+
+    Raises
+    ------
+    StorageError
+        If the folder is missing or not one, or something is in the way.
+    """
+    place = Path(path).expanduser().absolute()
+    if place.is_symlink():
+        place = place.resolve()
+    if not place.name or place.is_dir():
+        raise StorageError(f"{place} is a folder; give the name of a file in it.")
+    if not place.parent.exists():
+        raise StorageError(f"the folder {place.parent} does not exist; make it, or choose another.")
+    if not place.parent.is_dir():
+        raise StorageError(f"{place.parent} is not a folder; choose another place for {place.name}.")
+    if place.exists() and not place.is_file():
+        raise StorageError(f"{place} is not an ordinary file; choose another name.")
+    if place.exists() and not overwrite:
+        raise StorageError(f"{place} exists; choose another name, or allow it to be overwritten.")
+    return place
+
+
+def write_whole(place: Path, content: bytes) -> None:
+    """Put a file in place, or leave what was there.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be written (no space, no permission); nothing is damaged then.
+    """
+    beside = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, place)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise _cannot_write(place, error) from error
+
+
+class Claim:
+    """The right to write one file; held until `release` or the end of the process.
+
+    Raises
+    ------
+    StorageError
+        If another run holds it, or the folder cannot be written to.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self._path = place.with_name(f".{place.name}.lock")
+        self._file: BinaryIO | None = None
+        while self._file is None:
+            try:
+                file = self._path.open("ab")
+            except OSError as error:
+                raise _cannot_write(place, error) from error
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    file.close()
+                    if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                        raise _cannot_write(place, error) from error
+                    raise StorageError(
+                        f"another run is writing {place}; wait for it, or choose another name."
+                    ) from None
+                if not self._is_current(file):  # the holder before removed it after we had opened it
+                    file.close()
+                    continue
+            self._file = file
+        for left in place.parent.glob(f".{_literal(place.name)}.*.tmp"):  # by a run that was killed while writing
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+    def _is_current(self, file: BinaryIO) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        """Let others write the file."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            self._file.close()
+            self._file = None
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{character}]" if character in "*?[" else character for character in name)
+
+
+def _cannot_write(place: Path, error: OSError) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageError(
+            f"no space is left to write {place} ({error.strerror}); free some, or choose another place. "
+            "The rows written before are intact."
+        )
+    return StorageError(f"{place} cannot be written ({error.strerror}); choose another place or mend its permissions.")
