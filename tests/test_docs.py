@@ -60,5 +60,10 @@ def test_names_of_the_package_exist(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_tests_that_are_cited_exist(page):
-    cited = set(re.findall(r"`(?:tests/)?(test_\w+\.py)", page.read_text(encoding="utf-8")))
-    assert {name for name in cited if not (ROOT / "tests" / name).exists()} == set()
+    missing = []
+    for file, words in re.findall(r"`(?:tests/)?(test_\w+\.py)`(?:, ([\w ]+?) *\|)?", page.read_text(encoding="utf-8")):
+        path = ROOT / "tests" / file
+        tests = re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8")) if path.exists() else []
+        if not any(all(word.lower() in name.lower() for word in words.split()) for name in tests):
+            missing.append((file, words))
+    assert missing == []
