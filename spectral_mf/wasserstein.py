@@ -71,14 +71,15 @@ def _difference(a: Distribution, b: Distribution) -> _Pieces:
     cuts = cuts[(cuts >= 0.0) & (cuts <= TWO_PI)]
     left, right = cuts[:-1], cuts[1:]
     cell, _ = cells.locate(0.5 * (left + right))
+    s_left, s_right = cells.local(cell, left), cells.local(cell, right)
     return _Pieces(
         cells,
         cell,
-        cells.local(cell, left),
-        cells.local(cell, right),
+        s_left,
+        s_right,
         a.polyline_after(left) - b.polyline_after(left),
         a.polyline_before(right) - b.polyline_before(right),
-        right - left,
+        (s_right - s_left) * cells.half_width,  # rounded as the oscillating part is, so that a flat piece stays flat
     )
 
 
@@ -167,7 +168,7 @@ class _Pieces:
         left, middle, right = self.value(0.0), self.value(0.5), self.value(1.0)
         level = _median(np.concatenate([left, middle]), np.concatenate([middle, right]), np.tile(self.length, 2))
         best = math.inf
-        while True:
+        while True:  # ends as soon as a step does not help
             crossed = np.flatnonzero((left - level) * (right - level) < 0.0)
             part = self.take(crossed)
             u = part.crossing(level)
@@ -191,7 +192,7 @@ def _median(one: FloatArray, other: FloatArray, length: FloatArray) -> float:
         level = 0.5 * (low + high)
         if not low < level < high:
             return level
-        rise = np.where(top > bottom, top - bottom, 1.0)
+        rise = np.maximum(top - bottom, np.finfo(np.float64).tiny)
         share = np.where(top <= level, 1.0, np.clip((level - bottom) / rise, 0.0, 1.0))
         if below + (share * length).sum() < half:
             low = level
