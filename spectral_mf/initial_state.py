@@ -32,14 +32,17 @@ class InitialState:
     ----------
     measure : Measure
     provenance : dict
-        Plain JSON values from which the measure can be made again; `kind` names the sort.
-    description : str
-        The same in a few words.
+        Plain JSON values from which the measure can be made again; `kind` names the sort, `description` says it in
+        words.
     """
 
     measure: Measure
     provenance: dict[str, Any]
-    description: str
+
+    @property
+    def description(self) -> str:
+        """The origin in a few words."""
+        return str(self.provenance["description"])
 
 
 def prepare(asked: InitialSection, model: Model, *, moves_points: bool = False) -> InitialState:
@@ -69,7 +72,7 @@ def prepare(asked: InitialSection, model: Model, *, moves_points: bool = False) 
             kappa, mean = asked.von_mises or (0.0, 0.0)
             where = {"kind": "von_mises", "kappa": kappa, "mean": mean}
             density = FourierDensity.von_mises(kappa, mean)
-            return InitialState(density, where, f"von Mises density, kappa = {kappa:g}, mean {mean:g}")
+            return _described(density, where, f"von Mises density, kappa = {kappa:g}, mean {mean:g}")
         case _:
             return _from_noise(asked)
 
@@ -137,17 +140,17 @@ def _density_of(
     tokens: Atoms, asked: InitialSection, model: Model, moves_points: bool, where: dict[str, Any], description: str
 ) -> InitialState:
     if moves_points and asked.smooth_modes is None:
-        return InitialState(tokens, where, description)
+        return _described(tokens, where, description)
     density = smooth(tokens, model, asked.smooth_modes)
     where["smooth_modes"] = density.n_modes
-    return InitialState(density, where, f"{description}, smoothed to {density.n_modes} modes")
+    return _described(density, where, f"{description}, smoothed to {density.n_modes} modes")
 
 
 def _from_modes(modes: dict[int, complex]) -> InitialState:
     density = FourierDensity.from_modes(modes).require_positive()
     where = {"kind": "modes", "modes": {str(k): [c.real, c.imag] for k, c in modes.items()}}
     terms = ", ".join(f"c_{k} = {_short(c)}" for k, c in sorted(modes.items()))
-    return InitialState(density, where, f"uniform density with {terms}")
+    return _described(density, where, f"uniform density with {terms}")
 
 
 def _from_noise(asked: InitialSection) -> InitialState:
@@ -155,7 +158,11 @@ def _from_noise(asked: InitialSection) -> InitialState:
     n_points = NOISE_POINTS if asked.noise_points is None else asked.noise_points
     density = FourierDensity.white_noise(sigma, n_points, seed)
     where = {"kind": "white_noise", "sigma": sigma, "noise_points": n_points, "seed": seed}
-    return InitialState(density, where, f"uniform density with noise {sigma:g} on {n_points} points, seed {seed}")
+    return _described(density, where, f"uniform density with noise {sigma:g} on {n_points} points, seed {seed}")
+
+
+def _described(measure: Measure, where: dict[str, Any], description: str) -> InitialState:
+    return InitialState(measure, {**where, "description": description})
 
 
 def _seed(asked: InitialSection) -> int:

@@ -108,7 +108,11 @@ def test_exponents_are_numbers_whatever_their_form():
 def test_modes_are_moments(modes):
     start = config(initial={"modes": modes}).initial_measure()
     assert start.measure.moments(4).tolist() == [1, 0, 0.003 + 0.001j, 0.01, 0]
-    assert start.provenance == {"kind": "modes", "modes": {"3": [0.01, 0.0], "2": [0.003, 0.001]}}
+    assert start.provenance == {
+        "kind": "modes",
+        "modes": {"3": [0.01, 0.0], "2": [0.003, 0.001]},
+        "description": "uniform density with c_2 = 0.003+0.001j, c_3 = 0.01",
+    }
 
 
 @pytest.mark.parametrize(("given", "mean"), [("4", 0.0), (4.0, 0.0), ("4,1.5", 1.5), ([4, 1.5], 1.5)])
@@ -161,8 +165,8 @@ def test_tokens_are_smoothed_with_all_modes_that_the_kernel_sees(tmp_path):
         "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
         "n_tokens": 10_000,
         "smooth_modes": K,
+        "description": f"10000 tokens of {file}, smoothed to {K} modes",
     }
-    assert f"smoothed to {K} modes" in start.description
 
 
 def test_few_tokens_bear_fewer_modes_the_most_that_are_nowhere_negative():

@@ -13,10 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import typer
 
-from spectral_mf.errors import InputError, SpectralMFError, StoppedEarly
+from spectral_mf.errors import SpectralMFError, StoppedEarly, StorageError
+
+if TYPE_CHECKING:
+    from spectral_mf.trajectory import Trajectory
 
 BAD_INPUT = 2
 STOPPED_EARLY = 3
@@ -56,15 +60,18 @@ def explained(output: Path | None = None) -> Iterator[None]:
         sys.stdout.flush()
     except StoppedEarly as stop:
         print(f"Stopped early: {stop}", file=sys.stderr)
-        if output is not None:
-            print(_what_is_kept(output, going_on=False), file=sys.stderr)
+        if output is not None and stop.trajectory is not None:
+            rows = stop.trajectory
+            print(f"{len(rows)} rows to t = {rows.t[-1]:g} are kept in {output}.", file=sys.stderr)
         raise typer.Exit(STOPPED_EARLY) from None
-    except (InputError, SpectralMFError) as error:
+    except SpectralMFError as error:
         complain(str(error))
+        if isinstance(error, StorageError) and error.trajectory is not None:
+            _rescue(error.trajectory)
         raise typer.Exit(BAD_INPUT) from None
     except KeyboardInterrupt as interrupt:
         terminated = isinstance(interrupt, Terminated)
-        kept = "" if output is None else " " + _what_is_kept(output, going_on=True)
+        kept = "" if output is None else _kept_in(output)
         print(f"{'Terminated' if terminated else 'Interrupted'}.{kept}", file=sys.stderr)
         raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
     except BrokenPipeError:
@@ -73,11 +80,28 @@ def explained(output: Path | None = None) -> Iterator[None]:
         raise typer.Exit(0) from None
 
 
-def resume_command(path: Path, t_end: float | None = None) -> str:
+def resume_command(path: Path) -> str:
     """The command that goes on with a run."""
-    later = "" if t_end is None else f" --t-end {t_end:g}"
-    return f"spectral-mf resume {shlex.quote(str(path))}{later}"
+    return f"spectral-mf resume {shlex.quote(str(path))}"
 
 
-def _what_is_kept(output: Path, *, going_on: bool) -> str:
-    return ""
+def _kept_in(output: Path) -> str:
+    """What an interrupted run left in its file; nothing if it had not begun one."""
+    from spectral_mf.storage import read_info
+
+    try:
+        known = read_info(output)
+    except StorageError:
+        return ""
+    if known.info.complete or known.t.size == 0:
+        return ""
+    return f" {known.t.size} rows to t = {known.t[-1]:g} are kept in {output}; '{resume_command(output)}' goes on."
+
+
+def _rescue(trajectory: Trajectory) -> None:
+    """Save elsewhere what a full disk or a lost folder would lose, and say where."""
+    from spectral_mf.storage import rescue
+
+    place = rescue(trajectory)
+    if place is not None:
+        print(f"The {len(trajectory)} rows computed until then are in {place}.", file=sys.stderr)

@@ -15,9 +15,11 @@ def export(
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="File to write: .nc, .csv or .npz.", show_default=False)
     ],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
 ) -> None:
     """Write a run as NetCDF (.nc), a table (.csv) or numpy arrays (.npz)."""
     from spectral_mf.storage import export as write
     from spectral_mf.storage import load_run
 
-    print(write(load_run(file), output))
+    write(load_run(file), output, overwrite=overwrite)
+    print(output)

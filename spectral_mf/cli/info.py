@@ -1,7 +1,100 @@
-"""info."""
+"""`spectral-mf info`: what a file of a run holds."""
 
-from spectral_mf.cli.options import RunFile
+from __future__ import annotations
+
+import json
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from spectral_mf.cli.ending import resume_command
+from spectral_mf.cli.options import Json, RunFile
+
+if TYPE_CHECKING:
+    from spectral_mf.storage import RunSummary
 
 
-def info(file: RunFile) -> None:
-    """Describe."""
+def info(file: RunFile, as_json: Json = False) -> None:
+    """Say what was solved, from where, how far, with what, and how to go on."""
+    from spectral_mf.storage import read_info
+
+    known = read_info(file)
+    if as_json:
+        print(json.dumps(_as_dict(known), indent=2, allow_nan=False))
+        return
+    print(f"{file}: {_standing(known)}")
+    for name, value in _entries(known):
+        print(f"  {name:<9} {value}")
+
+
+def _standing(known: RunSummary) -> str:
+    rows = f"{known.t.size} rows"
+    if known.t.size:
+        rows += f", t = {known.t[0]:g} to {known.t[-1]:g}"
+    return f"complete, {rows}" if known.info.complete else f"partial, {rows} of {_planned_end(known):g} planned"
+
+
+def _entries(known: RunSummary) -> list[tuple[str, str]]:
+    configuration = known.info.configuration
+    entries = [
+        ("model", repr(known.model)),
+        ("initial", str(configuration["initial"].get("description", configuration["initial"]))),
+        ("method", ", ".join(f"{name} to t = {until:g}" for name, until in _methods(known))),
+        ("settings", ", ".join(f"{key} {configuration[key]}" for key in ("rtol", "max_modes", "symmetry"))),
+        ("stored", f"modes 0 to {known.info.n_modes}, density on {known.info.n_cells} cells"),
+    ]
+    if known.t.size:
+        unit = known.attributes.get("energy_log_unit", 0.0)
+        entries += [
+            ("in use", f"{known.n_modes.min()} to {known.n_modes.max()} modes (or nodes, atoms)"),
+            ("energy", f"{known.energy[0]:.10g} to {known.energy[-1]:.10g}" + (f" e^{unit:g}" if unit else "")),
+        ]
+    entries.append(("written", str(known.attributes.get("history", known.attributes.get("source", "")))))
+    if not known.info.complete:
+        entries.append(("status", known.info.status))
+    return [*entries, ("to go on", _going_on(known))]
+
+
+def _going_on(known: RunSummary) -> str:
+    command = resume_command(known.path)
+    if known.info.complete:
+        return f"{command} --t-end TIME"
+    if known.info.status.startswith("stopped early"):
+        return "see status: the same run would stop again"
+    return command
+
+
+def _planned_end(known: RunSummary) -> float:
+    return float(known.info.configuration["times"][-1])
+
+
+def _methods(known: RunSummary) -> list[tuple[str, float]]:
+    """Methods in the order of use, each with the last time that it gave."""
+    rows = list(zip(known.method.tolist(), known.t.tolist(), strict=True))
+    rows = rows[1:] or rows  # the first row is the initial state, which no method computed
+    return [(name, max(t for _, t in group)) for name, group in groupby(rows, key=lambda row: row[0])]
+
+
+def _as_dict(known: RunSummary) -> dict[str, Any]:
+    configuration = known.info.configuration
+    energies = [value if math.isfinite(value) else None for value in known.energy.tolist()]
+    return {
+        "file": str(known.path),
+        "complete": known.info.complete,
+        "status": known.info.status,
+        "rows": int(known.t.size),
+        "planned_rows": len(configuration["times"]),
+        "t_first": float(known.t[0]) if known.t.size else None,
+        "t_last": float(known.t[-1]) if known.t.size else None,
+        "t_planned": _planned_end(known),
+        "model": known.model.to_dict(),
+        "configuration": {key: value for key, value in configuration.items() if key != "times"},
+        "methods": [{"method": name, "t_last": until} for name, until in _methods(known)],
+        "modes_in_use": [int(known.n_modes.min()), int(known.n_modes.max())] if known.t.size else None,
+        "modes_stored": known.info.n_modes,
+        "cells": known.info.n_cells,
+        "energy": [energies[0], energies[-1]] if energies else None,
+        "energy_log_unit": float(known.attributes.get("energy_log_unit", 0.0)),
+        "source": known.attributes.get("source"),
+        "history": known.attributes.get("history"),
+    }

@@ -41,9 +41,11 @@ def plot(
     """Draw a picture of a run; an existing picture is replaced."""
     from spectral_mf.storage import load_run
 
+    if output is not None:
+        check_picture(output)
+    trajectory = load_run(file)
     picture = output or file.with_suffix(".png" if kind is Kind.OVERVIEW else f".{kind}.png")
-    check_picture(picture)
-    save_picture(draw(load_run(file), kind), picture)
+    save_picture(draw(trajectory, kind), picture)
     print(picture)
 
 

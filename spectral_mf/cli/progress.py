@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 Report = Callable[[float, int], None]
 """Called with the time reached and the modes in use."""
@@ -25,15 +26,34 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 
 @contextmanager
-def reporting(start: float, end: float, *, quiet: bool = False) -> Iterator[Report | None]:
-    """Show how a run from `start` to `end` goes on while the context lasts; None if nothing is to be shown."""
+def reporting(start: float, end: float, *, heading: str = "", quiet: bool = False) -> Iterator[Report | None]:
+    """Show how a run from `start` to `end` goes on while the context lasts; None if nothing is to be shown.
+
+    The heading is written once the run is past the door: what is refused gets one sentence and no heading.
+    """
     if quiet:
         yield None
-    elif _has_live_screen():
-        with _bar(start, end) as report:
-            yield report
-    else:
-        yield _lines(end)
+        return
+    display: _Display | None = None
+
+    def begin() -> _Display:
+        if heading:
+            say(heading)
+        return _Bar(start, end) if _has_live_screen() else _Lines(end)
+
+    def report(t: float, n_modes: int) -> None:
+        nonlocal display
+        if display is None:
+            display = begin()
+        display.show(t, n_modes)
+
+    try:
+        yield report
+        if display is None:  # a method that takes no steps
+            display = begin()
+    finally:
+        if display is not None:
+            display.end()
 
 
 def _has_live_screen() -> bool:
@@ -42,43 +62,62 @@ def _has_live_screen() -> bool:
     return sys.stderr.isatty() and not plain
 
 
-@contextmanager
-def _bar(start: float, end: float) -> Iterator[Report]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+class _Display(Protocol):
+    def show(self, t: float, n_modes: int) -> None:
+        """Show the time reached and the modes in use."""
 
-    columns = (
-        TextColumn("t = {task.fields[time]} of {task.fields[end]}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[modes]} modes"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, expand=True) as progress:
-        width = len(f"{end:.3f}")
-        task = progress.add_task("", total=end - start, time=f"{start:{width}.3f}", end=f"{end:g}", modes="    -")
-        last = 0.0
-
-        def report(t: float, n_modes: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= _REDRAW:  # steps take microseconds
-                last = now
-                progress.update(task, completed=t - start, time=f"{t:{width}.3f}", modes=f"{n_modes:5d}")
-
-        yield report
+    def end(self) -> None:
+        """Leave the screen as it was."""
 
 
-def _lines(end: float) -> Report:
-    began = time.monotonic()
-    due = _FIRST_LINE
+class _Bar:
+    """A line that is drawn again and again, and taken away in the end."""
 
-    def report(t: float, n_modes: int) -> None:
-        nonlocal due
-        elapsed = time.monotonic() - began
-        if elapsed >= due:
-            due = 2.0 * elapsed
-            say(f"t = {t:.6g} of {end:g}, {n_modes} modes, {elapsed:.0f} s")
+    def __init__(self, start: float, end: float) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    return report
+        self._start = start
+        self._width = len(f"{end:.3f}")
+        self._last = 0.0
+        self._progress = Progress(
+            TextColumn("t = {task.fields[time]} of {task.fields[end]}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[modes]} modes"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+            expand=True,
+        )
+        self._task = self._progress.add_task("", total=end - start, time="", end=f"{end:g}", modes="")
+        self._progress.start()
+
+    def show(self, t: float, n_modes: int) -> None:
+        now = time.monotonic()
+        if now - self._last >= _REDRAW:  # steps take microseconds
+            self._last = now
+            fields = {"time": f"{t:{self._width}.3f}", "modes": f"{n_modes:5d}"}
+            self._progress.update(self._task, completed=t - self._start, **fields)
+
+    def end(self) -> None:
+        self._progress.stop()
+
+
+class _Lines:
+    """A line now and then."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+        self._began = time.monotonic()
+        self._due = _FIRST_LINE
+
+    def show(self, t: float, n_modes: int) -> None:
+        elapsed = time.monotonic() - self._began
+        if elapsed >= self._due:
+            self._due = 2.0 * elapsed
+            say(f"t = {t:.6g} of {self._end:g}, {n_modes} modes, {elapsed:.0f} s")
+
+    def end(self) -> None:
+        pass

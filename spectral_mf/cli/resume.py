@@ -29,9 +29,10 @@ def resume(
     from spectral_mf.storage import read_info
 
     known = read_info(file)
-    end = known.planned_end if t_end is None else t_end
+    reached = float(known.t[-1]) if known.t.size else 0.0
+    end = float(known.info.configuration["times"][-1]) if t_end is None else t_end
     began = time.perf_counter()
-    with explained(file), reporting(known.reached, end, quiet=quiet) as report:
+    with explained(file), reporting(reached, end, quiet=quiet) as report:
         trajectory = go_on(file, t_end, progress=report)
     print(file)
     if not quiet:

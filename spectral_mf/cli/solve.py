@@ -10,7 +10,7 @@ import typer
 
 from spectral_mf.cli.ending import explained
 from spectral_mf.cli.options import Quiet
-from spectral_mf.cli.progress import reporting, say
+from spectral_mf.cli.progress import reporting
 
 if TYPE_CHECKING:
     from spectral_mf.config import RunConfig
@@ -199,12 +199,15 @@ def solve(
 
 def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
     """Carry out a run with its rows going to `file`, and show how it goes on."""
+    from spectral_mf.errors import StorageError
     from spectral_mf.solvers import solve as run
 
+    if file.is_file() and not config.output.overwrite:
+        raise StorageError(f"{file} exists; choose another --output, or add --overwrite.")
     model, times, initial = config.model(), config.times(), config.initial_measure()
     settings: dict[str, Any] = config.solve_options()
-    say(f"{model}, {initial.description}", quiet=quiet)
-    with explained(file), reporting(float(times[0]), float(times[-1]), quiet=quiet) as report:
+    heading = f"{model}\nfrom {initial.description}"
+    with explained(file), reporting(float(times[0]), float(times[-1]), heading=heading, quiet=quiet) as report:
         return run(
             model,
             initial.measure,
@@ -219,7 +222,7 @@ def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
 
 def summary(trajectory: Trajectory, seconds: float) -> str:
     """One line on what a run has computed."""
-    methods = list(dict.fromkeys(str(name) for name in trajectory.method))
+    methods = list(dict.fromkeys(str(name) for name in trajectory.method[1:]))
     return (
         f"{len(trajectory)} rows, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}, {' then '.join(methods)}, "
         f"at most {trajectory.n_modes.max()} modes, {seconds:.1f} s"
