@@ -138,7 +138,7 @@ def solve(
         n_modes=stored,
         n_cells=_at_least("n_cells", n_cells, 4),
     )
-    start = Snapshot(float(grid[0]), initial, method, _size_of(initial))
+    start = Snapshot(float(grid[0]), initial, _first_method(method, initial), _size_of(initial))
     if method in ("auto", "spectral") and isinstance(initial, FourierDensity):
         start = replace(start, energy_rate_residual=energy_rate_residual(model, start, options))
     snapshots = chain([start], march(model, start, grid[1:], options))
@@ -324,6 +324,13 @@ def _at_least(name: str, value: Any, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise InputError(f"{name} = {value!r} is not allowed; give an integer of at least {low}.")
     return int(value)
+
+
+def _first_method(method: str, initial: Measure) -> str:
+    """The method that an initial state belongs to."""
+    if method != "auto":
+        return method
+    return "spectral" if isinstance(initial, FourierDensity) else "characteristics"
 
 
 def _size_of(measure: Measure) -> int:

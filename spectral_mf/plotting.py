@@ -1,0 +1,348 @@
+"""Pictures of a run: density in space and time, moments against linear theory, growth rates, energy.
+
+Every function returns a matplotlib Figure, or draws into the Axes that it is given. No display is needed, and the
+user's backend and settings stay as they are.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from spectral_mf.errors import InputError
+from spectral_mf.growth_rates import dominant_mode
+from spectral_mf.model import Model
+from spectral_mf.storage.publishing import checked_place, write_whole
+from spectral_mf.trajectory import Trajectory
+
+FloatArray = NDArray[np.float64]
+
+STYLE: dict[str, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "legend.fontsize": 8.0,
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "savefig.dpi": 180,
+    "figure.dpi": 100,
+}
+DENSITY_MAP = "viridis"
+MODE_MAP = "viridis"
+SUFFIXES = (".png", ".svg", ".pdf")
+
+_MOST_COLUMNS = 1500
+"""Rows of a trajectory beyond which neighbours share a column of the picture."""
+
+_LOG_TIME_DECADES = 3.0
+"""Time is shown on a logarithmic axis when the rows after the first span more decades than this."""
+
+
+def plot_overview(trajectory: Trajectory) -> Figure:
+    """Four panels: density, moments, growth rates, energy.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+
+    Returns
+    -------
+    Figure
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(9.0, 6.2), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(2, 2)
+        figure.suptitle(_title(trajectory), fontsize=10.5, x=0.01, ha="left")
+        plot_density(trajectory, ax=axes[0, 0])
+        plot_moments(trajectory, ax=axes[0, 1])
+        plot_growth_rates(trajectory.model, ax=axes[1, 0])
+        plot_energy(trajectory, ax=axes[1, 1])
+        return figure
+
+
+def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
+    """Density over time (across) and angle (up), relative to uniform, on logarithmic colours.
+
+    The colours span at most from 1/30 to 30 times uniform: ripples of the linear phase and clusters both show.
+    """
+    with rc_context(STYLE):
+        figure, ax = _panel(ax, (6.4, 3.4))
+        t, cells = _thinned(trajectory)
+        relative = cells * 2.0 * np.pi
+        norm = _density_norm(relative)
+        theta = trajectory.theta
+        half = np.pi / theta.size
+        edges = np.concatenate([theta - half, [2.0 * np.pi - half]])
+        log_time = _is_log_time(trajectory.t)
+        mesh = ax.pcolormesh(
+            _edges(t, log_time),
+            edges,
+            np.maximum(relative, norm.vmin if norm.vmin is not None else 0.0).T,
+            norm=norm,
+            cmap=DENSITY_MAP,
+            rasterized=True,
+        )
+        ax.set_ylim(edges[0], edges[-1])
+        ax.set_yticks(np.pi * np.array([0.0, 0.5, 1.0, 1.5]), ["0", "π/2", "π", "3π/2"])
+        ax.set_ylabel("angle θ (rad)")
+        ax.set_title("Density")
+        _time_axis(ax, trajectory.t, log_time)
+        bar = figure.colorbar(mesh, ax=ax, pad=0.02, extend=_extend(relative, norm))
+        bar.set_label("density / uniform")
+        _plain_ticks(bar.ax, norm)
+        if float(np.ptp(relative)) < 1e-9:
+            ax.text(0.5, 0.5, "uniform at all times", transform=ax.transAxes, ha="center", color="white")
+        return figure
+
+
+def plot_moments(trajectory: Trajectory, *, modes: Sequence[int] | None = None, ax: Axes | None = None) -> Figure:
+    """Size |c_k| of the moments over time, with linear theory |c_k(0)| exp(lambda_k t) dashed.
+
+    Parameters
+    ----------
+    modes : sequence of int, optional
+        Modes drawn; by default the six that grow fastest by linear theory, as far as they are not zero.
+    """
+    with rc_context(STYLE):
+        figure, ax = _panel(ax, (5.4, 3.6))
+        sizes = np.abs(trajectory.moments)
+        chosen = _fastest_modes(trajectory) if modes is None else list(modes)
+        if not chosen:
+            ax.text(0.5, 0.5, "all moments are zero", transform=ax.transAxes, ha="center", color="0.4")
+        colours = colormaps[MODE_MAP](np.linspace(0.0, 0.85, max(len(chosen), 1)))
+        t = trajectory.t
+        for k, colour in zip(chosen, colours, strict=False):
+            if not 1 <= k < sizes.shape[1]:
+                raise InputError(f"mode {k} is not stored; choose from 1 to {sizes.shape[1] - 1}.")
+            ax.plot(t, np.where(sizes[:, k] > 0.0, sizes[:, k], np.nan), color=colour, label=f"k = {k}")
+            _linear_line(ax, trajectory, k, colour)
+        ax.set_yscale("log")
+        positive = sizes[:, chosen][sizes[:, chosen] > 0.0] if chosen else np.array([])
+        low = max(float(positive.min()), 1e-12 * float(positive.max())) if positive.size else 1e-3
+        ax.set_ylim(0.5 * low, 1.6 if not positive.size or positive.max() > 0.05 else 10.0 * positive.max())
+        ax.set_ylabel("$|c_k|$")
+        ax.set_title("Moments (solid) and linear theory (dashed)")
+        _time_axis(ax, t, _is_log_time(t))
+        if chosen:
+            ax.legend(
+                loc="upper left",
+                ncols=2,
+                columnspacing=1.0,
+                handlelength=1.4,
+                frameon=True,
+                framealpha=0.85,
+                edgecolor="none",
+            )
+        return figure
+
+
+def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | None = None) -> Figure:
+    """Growth rates lambda_k of small perturbations, with the dominant mode marked.
+
+    Parameters
+    ----------
+    n_modes : int, optional
+        Modes drawn; by default a little more than twice the dominant one.
+    """
+    with rc_context(STYLE):
+        figure, ax = _panel(ax, (5.4, 3.2))
+        dominant = dominant_mode(model)
+        k = np.arange(1, (n_modes or max(8, round(2.6 * dominant.modes[-1]))) + 1)
+        rates = model.growth_rate(k)
+        top = np.isin(k, dominant.modes)
+        grey, accent = "0.45", colormaps[DENSITY_MAP](0.25)
+        for chosen, colour in ((~top, grey), (top, accent)):
+            if chosen.any():
+                ax.vlines(k[chosen], 0.0, rates[chosen], color=colour, linewidth=1.6)
+                ax.plot(k[chosen], rates[chosen], "o", color=colour, markersize=4.5)
+        ax.axhline(0.0, color="0.2", linewidth=0.8)
+        names = " and ".join(str(mode) for mode in dominant.modes)
+        note = f"k = {names}, $\\lambda$ = {dominant.rate:.4g}" + ("" if dominant.unstable else " (stable)")
+        span = float(rates.max() - min(rates.min(), 0.0)) or 1.0
+        ax.set_ylim(min(float(rates.min()), 0.0) - 0.06 * span, float(rates.max()) + 0.2 * span)
+        ax.annotate(
+            note,
+            (dominant.modes[-1], dominant.rate),
+            xytext=(6, 6),
+            textcoords="offset points",
+            color=accent,
+        )
+        ax.set_xlabel("mode k")
+        ax.set_ylabel("growth rate $\\lambda_k$ (1 / time)")
+        ax.set_title("Linear growth rates")
+        if k.size <= 16:
+            ax.set_xticks(k)
+        return figure
+
+
+def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
+    """Interaction energy over time, from the uniform density's to that of a single point."""
+    with rc_context(STYLE):
+        figure, ax = _panel(ax, (5.4, 3.2))
+        model = trajectory.model
+        one = np.ones(model.bandwidth + 1, dtype=np.complex128)
+        uniform = float(model.energy(np.eye(1, one.size, dtype=np.complex128)[0]))
+        single = float(model.energy(one))
+        share = (trajectory.energy - uniform) / (single - uniform)
+        t = trajectory.t
+        visible = share > 0.0
+        ax.plot(t, np.where(visible, share, np.nan), color=colormaps[DENSITY_MAP](0.25))
+        ax.set_yscale("log")
+        low = float(share[visible].min()) if visible.any() else 1e-3
+        ax.set_ylim(max(0.5 * low, 1e-16), 2.0)
+        ax.axhline(1.0, color="0.5", linewidth=0.8, linestyle=":")
+        ax.text(0.01, 1.05, "one point", transform=ax.get_yaxis_transform(), color="0.4", fontsize=8.0, va="bottom")
+        if not visible.any():
+            ax.text(0.5, 0.5, "uniform at all times", transform=ax.transAxes, ha="center", color="0.4")
+        ax.set_ylabel("energy above uniform / that of one point")
+        ax.set_title("Energy")
+        _time_axis(ax, t, _is_log_time(t))
+        return figure
+
+
+def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = True) -> Path:
+    """Write a figure to .png, .svg or .pdf, whole or not at all, and return its path.
+
+    Raises
+    ------
+    InputError
+        If the suffix is not one of these.
+    StorageError
+        If the file exists and may not be overwritten, or cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{Path(path).name} has no suffix that is known; choose one of {', '.join(SUFFIXES)}.")
+    place = checked_place(path, overwrite=overwrite)
+    buffer = io.BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(buffer, format=suffix[1:])
+    write_whole(place, buffer.getvalue())
+    return place
+
+
+def _panel(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+    """The figure and axes to draw into; new ones if none are given."""
+    if ax is not None:
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        return figure, ax
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots()
+
+
+def _title(trajectory: Trajectory) -> str:
+    parameters = trajectory.model.to_dict()
+    kinds = {"softmax": "SA", "none": "USA", "peak": "USA, time in units of e^-β"}
+    name = kinds.get(str(parameters.get("normalization")), str(parameters.get("type")))
+    beta = f", β = {parameters['beta']:g}" if "beta" in parameters else ""
+    noise = f", κ = {trajectory.model.diffusion:g}" if trajectory.model.diffusion > 0.0 else ""
+    methods = " → ".join(dict.fromkeys(str(method) for method in trajectory.method))
+    state = "" if trajectory.complete else "; partial"
+    return f"{name}{beta}{noise}, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g} ({methods}{state})"
+
+
+def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> None:
+    """|c_k(0)| exp(lambda_k t), as far as it stays below 1."""
+    start = abs(trajectory.moments[0, k])
+    if start == 0.0:
+        return
+    t = np.linspace(trajectory.t[0], trajectory.t[-1], 400)
+    if _is_log_time(trajectory.t):
+        t = np.unique(np.concatenate([t, np.geomspace(max(trajectory.t[1], 1e-300), trajectory.t[-1], 400)]))
+    exponent = math.log(start) + float(trajectory.model.growth_rate(k)) * (t - trajectory.t[0])
+    line = np.exp(np.where(exponent <= 0.0, exponent, np.nan))
+    ax.plot(t, line, color=colour, linestyle=(0, (4, 2.5)), linewidth=0.9)
+
+
+def _fastest_modes(trajectory: Trajectory) -> list[int]:
+    """The six stored modes with the largest growth rates among those that are ever visible."""
+    largest = np.nan_to_num(np.abs(trajectory.moments[:, 1:])).max(axis=0)
+    visible = np.flatnonzero(largest > 1e-13 * largest.max(initial=0.0)) + 1
+    order = np.argsort(-trajectory.model.growth_rate(visible), kind="stable")
+    return sorted(int(k) for k in visible[order][:6])
+
+
+def _thinned(trajectory: Trajectory) -> tuple[FloatArray, FloatArray]:
+    """Times and cells of at most _MOST_COLUMNS rows, the first and last among them."""
+    n = len(trajectory)
+    if n <= _MOST_COLUMNS:
+        return trajectory.t, trajectory.cells
+    chosen = np.unique(np.linspace(0, n - 1, _MOST_COLUMNS).round().astype(np.int64))
+    return trajectory.t[chosen], trajectory.cells[chosen]
+
+
+def _density_norm(relative: FloatArray) -> Normalize:
+    finite = relative[np.isfinite(relative)]
+    high = min(30.0, float(finite.max(initial=1.0)))
+    low = max(1.0 / 30.0, float(finite.min(initial=1.0)))
+    if high - low < 1e-9:
+        low, high = 0.9, 1.1
+    return LogNorm(low, high)
+
+
+def _extend(relative: FloatArray, norm: Normalize) -> str:
+    below = bool((relative < 0.999 * (norm.vmin or 0.0)).any())
+    above = bool((relative > 1.001 * (norm.vmax or np.inf)).any())
+    return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
+
+
+def _plain_ticks(ax: Axes, norm: Normalize) -> None:
+    """Tick labels such as 0.1, 1, 10 instead of powers of ten, and enough of them."""
+    low, high = norm.vmin or 0.1, norm.vmax or 10.0
+    if high / low < 1.3:
+        ax.set_yticks([1.0], ["1"])
+        ax.set_yticks([], minor=True)
+        return
+    candidates = [m * 10.0**e for e in range(-3, 4) for m in (1.0, 2.0, 5.0)]
+    if high / low < 4.0:
+        candidates = [float(f"{value:.2g}") for value in np.geomspace(low, high, 5)[1:-1]]
+    elif high / low > 50.0:
+        candidates = [m * 10.0**e for e in range(-3, 4) for m in (1.0, 3.0)]
+    ticks = sorted({value for value in candidates if low <= value <= high})
+    ax.set_yticks(ticks, [f"{value:g}" for value in ticks])
+    ax.set_yticks([], minor=True)
+
+
+def _is_log_time(t: FloatArray) -> bool:
+    later = t[t > 0.0]
+    return later.size > 2 and math.log10(float(later[-1] / later[0])) > _LOG_TIME_DECADES
+
+
+def _edges(t: FloatArray, log_time: bool) -> FloatArray:
+    """Edges of the picture's columns: midway between the times."""
+    if t.size == 1:
+        return np.array([t[0], t[0] + 1.0])
+    if log_time:
+        logs = np.log(np.where(t > 0.0, t, 0.1 * t[t > 0.0].min()))
+        return np.exp(_edges(logs, False))
+    middle = 0.5 * (t[1:] + t[:-1])
+    return np.concatenate([[t[0]], middle, [t[-1]]])
+
+
+def _time_axis(ax: Axes, t: FloatArray, log_time: bool) -> None:
+    ax.set_xlabel("time t")
+    if log_time:
+        ax.set_xscale("log")
+        ax.set_xlim(float(t[t > 0.0][0]), float(t[-1]))
+    elif t.size > 1:
+        ax.set_xlim(float(t[0]), float(t[-1]))

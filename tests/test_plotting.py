@@ -1,0 +1,173 @@
+"""Pictures: what they show, and that they need no display and change no settings."""
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from spectral_mf import FourierDensity, InputError, SelfAttention, StorageError, solve
+from spectral_mf.plotting import (
+    plot_density,
+    plot_energy,
+    plot_growth_rates,
+    plot_moments,
+    plot_overview,
+    save_figure,
+)
+from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
+
+MODEL = SelfAttention(5.0)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return solve(MODEL, FourierDensity.from_modes({2: 0.003, 3: 0.01, 4: 0.002j}), 6.0)
+
+
+def made_of(times, measures, n_cells=128):
+    rows = [
+        Row.from_snapshot(Snapshot(float(t), measure, "spectral", 64), MODEL, 64, n_cells)
+        for t, measure in zip(times, measures, strict=True)
+    ]
+    return Trajectory(RunInfo(MODEL, {}, 64, n_cells, True, "complete"), rows)
+
+
+def test_moments_are_drawn_beside_linear_theory(run):
+    ax = plot_moments(run, modes=[3]).axes[0]
+    solid, dashed = ax.get_lines()
+    np.testing.assert_array_equal(solid.get_ydata(), np.abs(run.moments[:, 3]))
+    t, theory = dashed.get_data()
+    shown = np.isfinite(theory)
+    np.testing.assert_allclose(theory[shown], 0.01 * np.exp(MODEL.growth_rate(3) * t[shown]), rtol=1e-12)
+    assert theory[shown].max() <= 1.0
+    assert ax.get_yscale() == "log"
+    assert ax.get_xlabel() == "time t"
+
+
+def test_by_default_the_modes_that_grow_fastest_and_are_there(run):
+    labels = [text.get_text() for text in plot_moments(run).axes[0].get_legend().get_texts()]
+    assert "k = 3" in labels
+    assert len(labels) == 6
+    three = solve(MODEL, FourierDensity.from_modes({3: 0.01}), 2.0)
+    labels = [text.get_text() for text in plot_moments(three).axes[0].get_legend().get_texts()]
+    assert all(int(label.split()[-1]) % 3 == 0 for label in labels)
+
+
+def test_density_has_time_across_and_angle_up(run):
+    figure = plot_density(run)
+    ax, bar = figure.axes
+    mesh = ax.collections[0]
+    assert mesh.get_array().shape == (run.cells.shape[1], run.cells.shape[0])
+    np.testing.assert_allclose(mesh.get_array()[:, 0], 2 * np.pi * run.cells[0])
+    assert ax.get_xlim() == (0.0, 6.0)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "π/2", "π", "3π/2"]
+    assert bar.get_ylabel() == "density / uniform"
+
+
+def test_growth_rates_mark_the_dominant_mode_and_a_tie():
+    texts = [text.get_text() for text in plot_growth_rates(MODEL).axes[0].texts]
+    assert any(text.startswith("k = 3,") for text in texts)
+    from spectral_mf import theory
+
+    tie = plot_growth_rates(SelfAttention(float(theory.threshold(3)))).axes[0]
+    assert any(text.get_text().startswith("k = 3 and 4") for text in tie.texts)
+    stable = plot_growth_rates(SelfAttention(1.0, diffusion=2.0)).axes[0]
+    assert any("stable" in text.get_text() for text in stable.texts)
+
+
+def test_energy_runs_from_uniform_to_one_point(run):
+    line = plot_energy(run).axes[0].get_lines()[0]
+    share = (run.energy - 2.72398718236044469) / (14.8413159102576603 - 2.72398718236044469)
+    np.testing.assert_allclose(line.get_ydata(), share, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [plot_overview, plot_density, plot_moments, plot_energy])
+def test_corner_cases_are_drawn(kind):
+    uniform = FourierDensity.uniform()
+    sharp = FourierDensity.von_mises(2000.0)
+    for trajectory in (
+        made_of([0.0], [uniform]),
+        made_of([0.0, 1.0], [uniform, uniform]),
+        made_of([0.0, 1e-3, 1.0, 1e6], [uniform, uniform, sharp, sharp]),
+        made_of([0.0, 1.0], [FourierDensity.from_modes({1: 1e-14}), FourierDensity.from_modes({1: 1e-13})]),
+    ):
+        assert isinstance(kind(trajectory), Figure)
+
+
+def test_zeros_and_rounding_below_zero_are_shown_on_logarithmic_colours(tmp_path):
+    trajectory = made_of([0.0, 1.0], [FourierDensity.uniform(), FourierDensity.von_mises(50.0)])
+    trajectory.cells[1, :5] = -1e-12
+    trajectory.cells[1, 5:9] = 0.0
+    assert save_figure(plot_density(trajectory), tmp_path / "density.png").stat().st_size > 5000
+
+
+def test_very_long_times_get_a_logarithmic_axis():
+    times = np.geomspace(1e-2, 1e6, 30)
+    trajectory = made_of(times, [FourierDensity.von_mises(1.0)] * 30)
+    assert plot_density(trajectory).axes[0].get_xscale() == "log"
+    assert plot_density(made_of(times[:4], [FourierDensity.von_mises(1.0)] * 4)).axes[0].get_xscale() == "linear"
+
+
+def test_many_rows_are_thinned():
+    trajectory = made_of(np.arange(4000.0), [FourierDensity.von_mises(1.0)] * 4000, n_cells=64)
+    mesh = plot_density(trajectory).axes[0].collections[0]
+    assert mesh.get_array().shape[1] <= 1500
+
+
+def test_drawing_into_given_axes():
+    figure = Figure()
+    ax = figure.subplots()
+    assert plot_growth_rates(MODEL, ax=ax) is figure
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_saving(tmp_path, suffix):
+    path = save_figure(plot_growth_rates(MODEL), tmp_path / f"rates β{suffix}")
+    assert path.stat().st_size > 2000
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_saving_is_refused_at_the_door(tmp_path):
+    figure = plot_growth_rates(MODEL)
+    with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
+        save_figure(figure, tmp_path / "rates.mp4")
+    with pytest.raises(StorageError, match="does not exist"):
+        save_figure(figure, tmp_path / "missing" / "rates.png")
+    (tmp_path / "rates.png").write_bytes(b"precious")
+    with pytest.raises(StorageError, match="exists"):
+        save_figure(figure, tmp_path / "rates.png", overwrite=False)
+
+
+def test_a_mode_that_is_not_stored(run):
+    with pytest.raises(InputError, match="mode 400 is not stored"):
+        plot_moments(run, modes=[400])
+
+
+def test_settings_stay_as_they_are(run):
+    before = dict(matplotlib.rcParams)
+    plot_overview(run)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_no_display_is_needed_and_the_backend_is_the_users(tmp_path):
+    code = (
+        "import sys\n"
+        "from spectral_mf.plotting import plot_growth_rates, save_figure\n"
+        "from spectral_mf import SelfAttention\n"
+        "import matplotlib\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+        "save_figure(plot_growth_rates(SelfAttention(5.0)), sys.argv[1])\n"
+        "assert matplotlib.rcParams._get_backend_or_none() in (None, 'tkagg', 'TkAgg')\n"
+    )
+    environment = {"PATH": "", "MPLBACKEND": "TkAgg", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "rates.png")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
