@@ -123,8 +123,8 @@ class SelfAttention:
     def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
         """Velocity at the angles theta (radians), from moments c_0 .. c_K.
 
-        Where the softmax sees less than 1e-13 of the mean mass, moments cannot tell the velocity: use
-        `pair_velocity` there.
+        Where the softmax sees less than 1e-13 of the mean mass, moments cannot tell the velocity, except that it is
+        at most 1: use `pair_velocity` there.
         """
         k = np.arange(min(len(moments) - 1, self.bandwidth) + 1)
         seen = np.asarray(moments)[: k.size]
@@ -132,7 +132,7 @@ class SelfAttention:
         if self.normalization != "softmax":
             return self.speed * fourier_sum(drift, theta)
         drift_sum, mass = fourier_sum(np.stack([drift, bessel.ratio(k, self.beta) * seen]), theta)
-        return np.asarray(drift_sum / np.maximum(mass, _MASS_FLOOR))
+        return np.clip(drift_sum / np.maximum(mass, _MASS_FLOOR), -1.0, 1.0)
 
     def pair_velocity(self, theta: ArrayLike, angles: ArrayLike, weights: ArrayLike) -> FloatArray:
         """Velocity at the angles theta made by point masses, as direct sums in log-sum-exp form.
