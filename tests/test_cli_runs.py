@@ -140,6 +140,45 @@ def test_names_with_spaces_and_accents(command, tmp_path, name):
     assert f"spectral-mf resume '{name}'" in command("info", name)[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "picture", "head"),
+    [
+        ([], "run.png", b"\x89PNG"),
+        (["--kind", "density"], "run.density.png", b"\x89PNG"),
+        (["--kind", "moments", "-o", "m.pdf"], "m.pdf", b"%PDF"),
+        (["--kind", "rates", "-o", "r.svg"], "r.svg", b"<?xml"),
+        (["--kind", "energy"], "run.energy.png", b"\x89PNG"),
+    ],
+)
+def test_plot(command, tmp_path, arguments, picture, head):
+    command("solve", *SMALL, "-q")
+    assert command("plot", "run.h5", *arguments) == (0, f"{picture}\n", "")
+    assert (tmp_path / picture).read_bytes().startswith(head)
+    assert command("plot", "run.h5", *arguments)[0] == 0  # an old picture is replaced
+
+
+def test_demo_ends_in_three_clusters_with_a_file_and_a_picture(command, tmp_path):
+    code, shown, told = command("demo", "--output-dir", "a/b")
+    assert code == 0
+    file, picture, summary, following = shown.splitlines()
+    assert (file, picture) == ("a/b/demo.h5", "a/b/demo.png")
+    assert summary.startswith("161 rows to t = 8 in ")
+    assert following == "Next: spectral-mf info a/b/demo.h5"
+    assert "from 10000 uniform tokens, seed 0" in told
+    trajectory = Trajectory.load(file)
+    assert np.abs(trajectory.moments[-1, 1:9]).argmax() + 1 == 3
+    assert np.abs(trajectory.moments[-1, 3]) > 0.8
+    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_twice(command):
+    assert (
+        command("demo", "-q")
+        == command("demo", "-q")
+        == (0, "spectral-mf-demo/demo.h5\nspectral-mf-demo/demo.png\n", "")
+    )
+
+
 # Bad input
 
 
@@ -236,8 +275,14 @@ def test_export_to_an_unknown_format(command):
 
 def test_plot_to_an_unknown_format_or_folder(command):
     command("solve", *SMALL, "-q")
-    check_refused(command, "plot", "run.h5", "-o", "run.gif", says="let it end in .png, .svg, .pdf")
-    check_refused(command, "plot", "run.h5", "-o", "none/run.png", says="the folder none does not exist")
+    check_refused(command, "plot", "run.h5", "-o", "run.gif", says="choose one of .png")
+    check_refused(command, "plot", "run.h5", "-o", "none/run.png", says="none does not exist")
+
+
+def test_demo_where_no_folder_can_be_made(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    check_refused(command, "demo", "--output-dir", "file/demo", says="file/demo cannot be made")
+    check_refused(command, "demo", "--output-dir", "file", says="file cannot be made")
 
 
 def test_the_same_in_a_process_of_its_own():
@@ -312,7 +357,7 @@ def started(*arguments):
     raise AssertionError("the run wrote no rows")
 
 
-LONG = ("--beta", "5", "--white-noise", "0.1", "--seed", "3", "--t-end", "4", "--dt", "0.0004", "--rtol", "1e-13")
+LONG = ("--beta", "5", "--white-noise", "0.1", "--seed", "3", "--t-end", "2", "--dt", "0.0004", "--rtol", "1e-13")
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from spectral_mf.cli.options import Quiet
-from spectral_mf.cli.plot import Kind, draw, save_picture
+from spectral_mf.cli.plot import Kind, draw
 from spectral_mf.cli.progress import say
 from spectral_mf.cli.solve import solve_config
 
 RUN: dict[str, dict[str, Any]] = {
     "model": {"beta": 5.0},
-    "initial": {"uniform_tokens": 10_000, "seed": 1},
-    "time": {"t_end": 7.0, "dt": 0.05},
+    "initial": {"uniform_tokens": 10_000, "seed": 0},
+    "time": {"t_end": 8.0, "dt": 0.05},
 }
 """What is solved, as a run file would say it."""
 
@@ -33,6 +33,7 @@ def demo(
     """
     from spectral_mf.config import RunConfig
     from spectral_mf.errors import StorageError
+    from spectral_mf.plotting import save_figure
 
     began = time.perf_counter()
     try:
@@ -46,7 +47,7 @@ def demo(
     trajectory = solve_config(config, file, quiet=quiet)
     solved = time.perf_counter() - began
     say(f"solved in {solved:.1f} s; drawing", quiet=quiet)
-    save_picture(draw(trajectory, Kind.OVERVIEW), picture)
+    save_figure(draw(trajectory, Kind.OVERVIEW), picture)
     print(file)
     print(picture)
     if not quiet:

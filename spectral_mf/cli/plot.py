@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectral_mf.trajectory import Trajectory
 
-FORMATS = (".png", ".svg", ".pdf")
-
 
 class Kind(StrEnum):
     """What is shown."""
@@ -39,24 +37,13 @@ def plot(
     ] = Kind.OVERVIEW,
 ) -> None:
     """Draw a picture of a run; an existing picture is replaced."""
+    from spectral_mf.plotting import save_figure
     from spectral_mf.storage import load_run
 
-    if output is not None:
-        check_picture(output)
     trajectory = load_run(file)
     picture = output or file.with_suffix(".png" if kind is Kind.OVERVIEW else f".{kind}.png")
-    save_picture(draw(trajectory, kind), picture)
+    save_figure(draw(trajectory, kind), picture)
     print(picture)
-
-
-def check_picture(path: Path) -> None:
-    """Raise InputError if no picture can be written to this path."""
-    from spectral_mf.errors import InputError
-
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path} has no ending of a picture; let it end in {', '.join(FORMATS)}.")
-    if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: the folder {path.parent} does not exist; make it first.")
 
 
 def draw(trajectory: Trajectory, kind: Kind) -> Figure:
@@ -74,13 +61,3 @@ def draw(trajectory: Trajectory, kind: Kind) -> Figure:
             return plotting.plot_energy(trajectory)
         case _:
             return plotting.plot_overview(trajectory)
-
-
-def save_picture(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the path's ending says."""
-    from spectral_mf.errors import StorageError
-
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from None

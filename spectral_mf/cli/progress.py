@@ -98,8 +98,8 @@ class _Bar:
         now = time.monotonic()
         if now - self._last >= _REDRAW:  # steps take microseconds
             self._last = now
-            fields = {"time": f"{t:{self._width}.3f}", "modes": f"{n_modes:5d}"}
-            self._progress.update(self._task, completed=t - self._start, **fields)
+            reached = f"{t:{self._width}.3f}"
+            self._progress.update(self._task, completed=t - self._start, time=reached, modes=f"{n_modes:5d}")
 
     def end(self) -> None:
         self._progress.stop()

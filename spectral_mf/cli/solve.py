@@ -167,7 +167,7 @@ def solve(
     """
     from spectral_mf.config import RunConfig
 
-    options = {
+    options: dict[str, dict[str, Any]] = {
         "model": {"beta": beta, "normalization": normalization, "diffusion": diffusion},
         "initial": {
             "tokens": tokens,
@@ -208,7 +208,7 @@ def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
     settings: dict[str, Any] = config.solve_options()
     heading = f"{model}\nfrom {initial.description}"
     with explained(file), reporting(float(times[0]), float(times[-1]), heading=heading, quiet=quiet) as report:
-        return run(
+        trajectory: Trajectory = run(
             model,
             initial.measure,
             times,
@@ -218,6 +218,7 @@ def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
             provenance=initial.provenance,
             progress=report,
         )
+    return trajectory
 
 
 def summary(trajectory: Trajectory, seconds: float) -> str:

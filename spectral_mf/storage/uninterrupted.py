@@ -27,16 +27,16 @@ def uninterrupted() -> Iterator[None]:
     def keep(number: int, frame: FrameType | None) -> None:
         arrived.append((number, frame))
 
-    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-    for number in _SIGNALS:
-        handler = signal.getsignal(number)
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], Any]] = {}
+    for held in _SIGNALS:
+        handler = signal.getsignal(held)
         if callable(handler):
-            handlers[number] = handler
-            signal.signal(number, keep)
+            handlers[held] = handler
+            signal.signal(held, keep)
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for held, handler in handlers.items():
+            signal.signal(held, handler)
         for number, frame in arrived[:1]:
-            handlers[number](number, frame)
+            handlers[signal.Signals(number)](number, frame)
