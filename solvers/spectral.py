@@ -12,14 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_mf.errors import Diverged, InputError, ResolutionExhausted, StoppedEarly
+from spectral_mf.errors import InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.fft import RealTransform
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
+from spectral_mf.solvers.adaptive import AdaptiveSolver
 from spectral_mf.solvers.dop853 import Dop853, error_norm
 from spectral_mf.solvers.march import MarchOptions
-from spectral_mf.solvers.step_control import StepController
 from spectral_mf.trajectory import Snapshot, StepState
 
 FloatArray = NDArray[np.float64]
@@ -94,7 +94,7 @@ class SpectralRightHandSide:
         np.multiply(self._derivative, self._flux_modes, out=out)
 
 
-class SpectralSolver:
+class SpectralSolver(AdaptiveSolver):
     """Densities that are carried together: their moments, grid and step size.
 
     The step and the grid are shared; the error of each density is measured against its own perturbation.
@@ -112,12 +112,8 @@ class SpectralSolver:
 
     Attributes
     ----------
-    t : float
-        Time reached.
     n_points : int
         Points of the current grid on one period.
-    n_steps, n_rejected : int
-        Steps accepted, and steps repeated for their error.
     unresolved : ndarray of bool, shape (B,)
         Which densities were too sharp for the grid at the last attempt.
     """
@@ -125,12 +121,9 @@ class SpectralSolver:
     def __init__(
         self, model: Model, t: float, moments: ComplexArray, options: MarchOptions, step: StepState | None = None
     ) -> None:
+        super().__init__(t, options)
         self.model = model
-        self.t = t
-        self.n_steps = 0
-        self.n_rejected = 0
         self.unresolved: NDArray[np.bool_] = np.zeros(moments.shape[0], dtype=np.bool_)
-        self._options = options
         self._fold = options.fold
         self._tail_allowed = max(TAIL_SHARE * options.rtol, TAIL_FLOOR)
         self._sizes = grid_sizes(2 * options.max_modes // options.fold)
@@ -140,10 +133,9 @@ class SpectralSolver:
             )
         self.n_points = self._first_size(moments)
         self._use_grid(moments)
-        if step is not None and np.isfinite(step.step_size):
-            self._control = StepController(step.step_size, step.previous_error)
-        else:
-            self._control = StepController(self._first_step())
+        sizes, rates = self._sizes_of(self._stepper.y), self._sizes_of(self._stepper.slope)
+        fastest = int(np.argmax(np.divide(rates, sizes, out=np.zeros_like(rates), where=sizes > 0.0)))
+        self._start_control(step, float(sizes[fastest]), float(rates[fastest]))
 
     def _first_size(self, c: ComplexArray) -> int:
         """Size of the grid that a stored state came from, or the smallest that holds the data and the kernel."""
@@ -195,12 +187,6 @@ class SpectralSolver:
         speed = max(float(velocity.max()), -float(velocity.min()), 1e-300)
         self._largest_step = min(self._transport_limit / speed, self._damping_step)
 
-    def _first_step(self) -> float:
-        sizes = self._sizes_of(self._stepper.y)
-        rates = self._sizes_of(self._stepper.slope)[sizes > 0.0] / sizes[sizes > 0.0]
-        fastest = float(rates.max(initial=0.0))
-        return min(0.5 * self._options.rtol ** (1.0 / 8.0) / fastest, 1e300) if fastest > 0.0 else 1e300
-
     @property
     def moments(self) -> ComplexArray:
         """Moments c_{fold j} on the current grid; shape (B, n_points // 2 + 1)."""
@@ -216,11 +202,6 @@ class SpectralSolver:
         """Modes in use: half the points, times the fold."""
         return self._fold * self.n_points // 2
 
-    @property
-    def step(self) -> StepState:
-        """Where the step-size controller is."""
-        return self._control.state()
-
     def dissipation(self) -> FloatArray:
         """Rates at which the energies grow, as integrals over the grid; shape (B,)."""
         return self._rhs.fields.dissipation()
@@ -229,47 +210,18 @@ class SpectralSolver:
         """Go on with the densities that are wanted only."""
         self._use_grid(self.moments[wanted])
 
-    def advance(self, t_end: float) -> None:
-        """Go on until exactly `t_end`."""
-        while self.t < t_end:
-            self.one_step(t_end)
+    def _error(self, errors: FloatArray) -> float:
+        stepper = self._stepper
+        self._perturbations = np.maximum(self._sizes_of(stepper.y), self._sizes_of(stepper.trial))
+        return error_norm(errors.reshape(2, *self._perturbations.shape, -1), self._options.rtol * self._perturbations)
 
-    def one_step(self, t_end: float) -> None:
-        """Take one accepted step, not beyond `t_end`, on as many grids and with as many sizes as that needs."""
-        while True:
-            h, last = self._next_step(t_end)
-            with np.errstate(over="ignore", invalid="ignore"):
-                errors = self._stepper.attempt(h)
-                sizes = np.maximum(self._sizes_of(self._stepper.y), self._sizes_of(self._stepper.trial))
-                error = error_norm(errors.reshape(2, *sizes.shape, -1), self._options.rtol * sizes)
-            if not self._control.accepts(error, h):
-                self.n_rejected += 1
-                continue
-            tail = np.abs(self._rows(self._stepper.trial)[:, self._tail]).max(axis=1)
-            self.unresolved = tail > self._tail_allowed * sizes
-            if self.unresolved.any():
-                self._refine()
-                continue
-            self._stepper.accept()
-            self._limit_step()
-            self.t = t_end if last else self.t + h
-            self.n_steps += 1
-            self._options.progress(self.t, self.n_modes)
-            return
+    def _is_resolved(self) -> bool:
+        tail = np.abs(self._rows(self._stepper.trial)[:, self._tail]).max(axis=1)
+        self.unresolved = tail > self._tail_allowed * self._perturbations
+        return not self.unresolved.any()
 
-    def _next_step(self, t_end: float) -> tuple[float, bool]:
-        """Size of the next step, and whether it ends at `t_end`; the last two share what remains."""
-        remaining = t_end - self.t
-        h = min(self._control.step_size, self._largest_step)
-        if h >= remaining * (1.0 - 1e-12):
-            return remaining, True
-        if not h > 1e-15 * max(abs(self.t), remaining):
-            raise Diverged(
-                f"at t = {self.t:.6g} the solution is no longer finite or needs steps below rounding ({h:.2g}); "
-                "check the initial state, or lower max_modes.",
-                self.t,
-            )
-        return min(h, 0.5 * remaining) if h > 0.5 * remaining else h, False
+    def _accepted(self) -> None:
+        self._limit_step()
 
     def _refine(self) -> None:
         """Continue from the last accepted state on the next finer grid."""
