@@ -230,11 +230,13 @@ def _record(info: RunInfo, rows: list[Row], snapshots: Iterable[Snapshot], file:
         if file is not None:
             file.abandon()
         raise
-    except KeyboardInterrupt:
-        close(False, f"interrupted by the user after t = {rows[-1].snapshot.t:.6g}")
-        raise
     except BaseException as error:
-        close(False, f"failed after t = {rows[-1].snapshot.t:.6g}: {type(error).__name__}: {error}")
+        if rows:
+            after = f"after t = {rows[-1].snapshot.t:.6g}"
+            failed = f"failed {after}: {type(error).__name__}: {error}"
+            close(False, f"interrupted by the user {after}" if isinstance(error, KeyboardInterrupt) else failed)
+        elif file is not None:
+            file.abandon()
         raise
     return close(True, "complete")
 

@@ -6,7 +6,10 @@ import threading
 
 import pytest
 
+from spectral_mf import FourierDensity, SelfAttention, Trajectory, solve
+from spectral_mf.storage.image import RunImage
 from spectral_mf.storage.uninterrupted import uninterrupted
+from spectral_mf.trajectory import Row
 
 
 class Asked(Exception):
@@ -75,3 +78,36 @@ def test_a_process_that_ignores_a_signal_goes_on_ignoring_it():
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_ctrl_c_before_the_first_row_reaches_the_caller_and_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Row, "from_snapshot", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        solve(SelfAttention(5.0), FourierDensity.from_modes({3: 0.01}), 1.0, output=tmp_path / "run.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_in_the_middle_of_a_row_leaves_a_whole_row_and_reaches_the_caller(tmp_path, monkeypatch):
+    append = RunImage.append
+    rows = []
+
+    def append_slowly(self, row):
+        rows.append(row)
+        if len(rows) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        append(self, row)
+
+    monkeypatch.setattr(RunImage, "append", append_slowly)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solve(SelfAttention(5.0), FourierDensity.from_modes({3: 0.01}), 1.0, output=tmp_path / "run.h5")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    kept = Trajectory.load(tmp_path / "run.h5")
+    assert len(kept) == 4
+    assert not kept.complete
+    assert kept.status.startswith("interrupted")
