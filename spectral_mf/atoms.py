@@ -104,11 +104,23 @@ class Atoms:
         Raises
         ------
         InputError
-            If that is negative somewhere: too few tokens for so many modes.
+            If that is negative somewhere: too few tokens for so many modes. `kernel_density` is always positive.
         """
         if n_modes < 1:
             raise InputError(f"n_modes = {n_modes} is not allowed; keep at least 1 mode.")
         return FourierDensity(self.moments(n_modes)).require_positive()
+
+    def kernel_density(self, kappa: float) -> FourierDensity:
+        """The atoms with a von Mises density of concentration kappa in place of each: positive for any sample.
+
+        Parameters
+        ----------
+        kappa : float
+            Concentration, >= 0 and at most 1e6; the width is about 1 / sqrt(kappa) radians.
+        """
+        kernel = FourierDensity.von_mises(kappa)
+        n = kernel.n_modes
+        return FourierDensity(self.moments(n) * kernel.moments(n))
 
     def energy(self, model: Model) -> float:
         """Interaction energy under a model, in units of exp(model.energy_log_unit)."""
@@ -158,11 +170,9 @@ def _unit_weights(weights: ArrayLike | None, n: int) -> FloatArray:
         raise InputError(f"weight number {j} is {w[j]}; weights have to be finite and >= 0.")
     if not w.max() > 0.0:
         raise InputError("the weights sum to 0; at least one has to be positive.")
-    total = w.sum()
-    if not np.isfinite(total) or total < np.finfo(np.float64).tiny:
-        w /= w.max()  # the sum overflows, or its inverse does
-        total = w.sum()
-    return np.asarray(w / total)
+    if not 1e-290 < w.max() < 1e290:
+        w /= w.max()  # the sum could overflow, or its inverse
+    return np.asarray(w / w.sum())
 
 
 def _real_array(values: ArrayLike, message: str) -> FloatArray:
