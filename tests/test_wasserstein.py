@@ -175,16 +175,26 @@ def test_density_to_density_against_quadrature(seed):
     assert distance == pytest.approx(by_quadrature(difference, np.empty(0)), abs=1e-12)
 
 
-def test_inflections_of_the_difference_are_met():
-    """D' = eps - cos^2 has pairs of zeros closer than a cell: roots that come in pairs are not lost."""
-    for eps in (0.0, 1e-8, 1e-5, 1e-3):
-        modes = {1: 0.2, 2: 0.05 * (1.0 - eps), 3: 0.01}
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("turn", [0.05, 1.0])
+def test_two_crossings_between_grid_points(delta, turn):
+    """D = s (cos^2 - delta) sin, whose median is 0: pairs of roots 2 sqrt(delta) apart around an extremum."""
+    s = 0.05
+    density = FourierDensity.from_modes({1: np.pi * s * (0.25 - delta), 3: 3.0 * np.pi * s * 0.25}).rotated(turn)
+    exact = 2.0 * s * (2.0 / 3.0 - 2.0 * delta + 8.0 / 3.0 * delta**1.5)
+    assert FourierDensity.uniform().w1(density) == pytest.approx(exact, abs=1e-15)
 
-        def difference(theta, modes=modes):
-            return sum(2.0 * v * np.sin(k * theta) / k for k, v in modes.items()) / TWO_PI
 
-        distance = FourierDensity.uniform().w1(FourierDensity.from_modes(modes))
-        assert distance == pytest.approx(by_quadrature(difference, np.empty(0)), abs=1e-13)
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("turn", [0.05, 1.0])
+def test_three_crossings_between_grid_points(delta, turn):
+    """D = s (cos^2 - delta) cos: three roots at an inflection, where the slope vanishes twice in one cell."""
+    s = 0.05
+    modes = {1: 1j * np.pi * s * (0.75 - delta), 3: 3j * np.pi * s * 0.25}
+    root = mp.acos(mp.sqrt(delta))
+    exact = 4 * s * mp.quad(lambda t: abs((mp.cos(t) ** 2 - delta) * mp.cos(t)), [0, root, mp.pi / 2])
+    distance = FourierDensity.uniform().w1(FourierDensity.from_modes(modes).rotated(turn))
+    assert distance == pytest.approx(float(exact), abs=1e-15)
 
 
 @settings(max_examples=40)
