@@ -139,7 +139,7 @@ class SpectralSolver(AdaptiveSolver):
 
     def _first_size(self, c: ComplexArray) -> int:
         """Size of the grid that a stored state came from, or the smallest that holds the data and the kernel."""
-        stored = 2 * (c.shape[-1] - 1)
+        stored = 2 * (int(c.shape[-1]) - 1)
         if stored in self._sizes and not c[:, kept_modes(stored) + 1 :].any():
             return stored
         needed = max(int(np.flatnonzero(c.any(axis=0))[-1]), -(-self.model.bandwidth // self._fold))
@@ -179,7 +179,7 @@ class SpectralSolver(AdaptiveSolver):
     def _sizes_of(self, y: FloatArray) -> FloatArray:
         """Size of each density's perturbation: largest component of its c_k, k >= 1; shape (B,)."""
         perturbation = self._rows(y)[:, 2:]
-        return np.maximum(perturbation.max(axis=1), -perturbation.min(axis=1))
+        return np.asarray(np.maximum(perturbation.max(axis=1), -perturbation.min(axis=1)))
 
     def _limit_step(self) -> None:
         """Find the largest stable step at the state whose velocity is on the grid."""

@@ -28,7 +28,7 @@ from spectral_mf.trajectory import Trajectory
 
 FloatArray = NDArray[np.float64]
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {  # matplotlib types settings by name, which a dict of ours cannot match
     "font.size": 9.0,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,6 @@ def _library_versions() -> dict[str, str]:
         "hdf5": h5py.version.hdf5_version,
         "fft": fft.backend(),
     }
-    if fft.pyfftw is not None:
-        versions["pyfftw"] = fft.pyfftw.__version__
+    if fft.backend() == "pyfftw":
+        versions["pyfftw"] = version("pyfftw")
     return versions
