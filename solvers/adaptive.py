@@ -1,4 +1,4 @@
-"""Adaptive stepping that the nonlinear methods share: step, judge, refine if needed, accept; hit output times exactly."""
+"""Adaptive stepping that the nonlinear methods share: step, judge, refine, accept; output times are hit exactly."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import march_spectral
 from spectral_mf.trajectory import Snapshot
 
-HAND_OVER_MODES = 1024
+HAND_OVER_MODES = 768
 """Beyond this many modes the flow map is the cheaper of the two."""
 
 

@@ -19,6 +19,8 @@ from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
 from spectral_mf.output_times import output_times
+from spectral_mf.solvers.auto import march_auto
+from spectral_mf.solvers.characteristics import march_characteristics
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
 from spectral_mf.solvers.quasilinear import march_quasilinear
@@ -30,10 +32,11 @@ if TYPE_CHECKING:
     from spectral_mf.storage import RunFile
 
 FloatArray = NDArray[np.float64]
-Method = Literal["auto", "linear", "quasilinear", "spectral"]
+Method = Literal["auto", "characteristics", "linear", "quasilinear", "spectral"]
 
 _MARCHES: dict[str, March] = {
-    "auto": march_spectral,
+    "auto": march_auto,
+    "characteristics": march_characteristics,
     "linear": march_linear,
     "quasilinear": march_quasilinear,
     "spectral": march_spectral,
@@ -70,10 +73,11 @@ def solve(
         `FourierDensity` (or `Atoms` for methods that move points).
     times : float or array_like of float
         An end time (101 equally spaced rows from 0), or increasing output times, the first being the initial time.
-    method : {"auto", "linear", "quasilinear", "spectral"}
-        "spectral": the nonlinear equation in Fourier space. "linear": its linearisation about the uniform density,
-        exactly. "quasilinear": the unstable manifold's series, or the expansion in the size of the perturbation.
-        "auto": the best for the job.
+    method : {"auto", "characteristics", "linear", "quasilinear", "spectral"}
+        "spectral": the nonlinear equation in Fourier space, until the density is too sharp for max_modes.
+        "characteristics": the flow map, through the collapse to any time; also what moves `Atoms`. "auto": the one,
+        then the other. "linear": the linearisation about the uniform density, exactly. "quasilinear": the unstable
+        manifold's series, or the expansion in the size of the perturbation.
     order : int, optional
         Highest order of "quasilinear"; by default 64 for the series and 8 for the expansion.
     rtol : float

@@ -61,6 +61,9 @@ class Model(Protocol):
     def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
         """Velocity at the angles theta, from moments c_0 .. c_K."""
 
+    def velocity_and_mass(self, moments: ComplexArray, theta: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Velocity at the angles theta, and what it is divided by there, relative to its mean (1 if by nothing)."""
+
     def pair_velocity(self, theta: ArrayLike, angles: ArrayLike, weights: ArrayLike) -> FloatArray:
         """Velocity at the angles theta made by point masses, as direct sums that neither overflow nor cancel."""
 

@@ -126,13 +126,39 @@ class SelfAttention:
         Where the softmax sees less than 1e-13 of the mean mass, moments cannot tell the velocity, except that it is
         at most 1: use `pair_velocity` there.
         """
-        k = np.arange(min(len(moments) - 1, self.bandwidth) + 1)
-        seen = np.asarray(moments)[: k.size]
-        drift = 1j * bessel.derivative_ratio(k, self.beta) * seen
+        return self.velocity_and_mass(moments, theta)[0]
+
+    def velocity_and_mass(self, moments: ComplexArray, theta: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Velocity at the angles theta, and the softmax's denominator there relative to its mean (1 for USA)."""
+        sums = fourier_sum(self.velocity_series(moments), theta)
         if self.normalization != "softmax":
-            return self.speed * fourier_sum(drift, theta)
-        drift_sum, mass = fourier_sum(np.stack([drift, bessel.ratio(k, self.beta) * seen]), theta)
-        return np.clip(drift_sum / np.maximum(mass, _MASS_FLOOR), -1.0, 1.0)
+            return sums[0], np.ones_like(sums[0])
+        return np.clip(sums[0] / np.maximum(sums[1], _MASS_FLOOR), -1.0, 1.0), sums[1]
+
+    def velocity_series(self, moments: ComplexArray) -> ComplexArray:
+        """Fourier coefficients of what the velocity is made of, for those who have faster sums than `velocity`.
+
+        Parameters
+        ----------
+        moments : ndarray of complex, shape (n + 1,)
+
+        Returns
+        -------
+        ndarray of complex128, shape (1 or 2, K + 1)
+            The velocity itself (USA), or its numerator and its denominator relative to the mean of that (SA), up to
+            the bandwidth or as many modes as are given.
+        """
+        seen = np.asarray(moments)[: self.bandwidth + 1]
+        return np.asarray(self._kernels[:, : seen.size] * seen)
+
+    @cached_property
+    def _kernels(self) -> ComplexArray:
+        """Coefficients of the drift kernel and of the softmax's, by mode; shape (1 or 2, bandwidth + 1)."""
+        k = np.arange(self.bandwidth + 1)
+        drift = 1j * self.speed * bessel.derivative_ratio(k, self.beta)
+        if self.normalization != "softmax":
+            return drift[np.newaxis]
+        return np.stack([drift, bessel.ratio(k, self.beta).astype(np.complex128)])
 
     def pair_velocity(self, theta: ArrayLike, angles: ArrayLike, weights: ArrayLike) -> FloatArray:
         """Velocity at the angles theta made by point masses, as direct sums in log-sum-exp form.
