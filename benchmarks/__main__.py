@@ -14,7 +14,10 @@ from typing import Any
 
 from benchmarks.measure import Comparison
 
-BENCHMARKS = {"right-hand-side": "benchmarks.right_hand_side"}
+BENCHMARKS = {
+    "right-hand-side": "benchmarks.right_hand_side",
+    "particles": "benchmarks.particle_rhs",
+}
 """Module by name; each has `run()`, which yields comparisons."""
 
 LIBRARIES = ("spectral_mf", "numpy", "scipy", "pyfftw", "finufft")
