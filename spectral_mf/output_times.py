@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from spectral_mf.errors import InputError
 
@@ -54,3 +54,31 @@ def output_times(t_end: float, interval: float | None = None, *, start: float = 
     inner = math.ceil(count * (1.0 - 1e-12)) if count > 1.0 else 1
     times = [float(origin + step * i) for i in range(inner)]
     return np.array([*times, float(t_end)], dtype=np.float64)
+
+
+def time_grid(times: float | ArrayLike) -> NDArray[np.float64]:
+    """Output times as the solvers take them: an end time (101 equally spaced rows from 0), or the times themselves.
+
+    Parameters
+    ----------
+    times : float or array_like of float
+        The end time, or increasing times of which the first is the initial one.
+
+    Raises
+    ------
+    InputError
+        If they are not finite numbers, there are none, or they do not increase.
+    """
+    try:
+        grid = np.array(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("times are not numbers; give an end time or an increasing array of output times.") from None
+    if grid.ndim == 0:
+        return output_times(float(grid))
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
+        raise InputError("times have to be a non-empty row of finite numbers; give an end time or such an array.")
+    wrong = np.flatnonzero(np.diff(grid) <= 0.0)
+    if wrong.size:
+        i = int(wrong[0])
+        raise InputError(f"times are not increasing: {grid[i]:g} is followed by {grid[i + 1]:g}; sort them.")
+    return grid
