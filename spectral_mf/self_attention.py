@@ -149,13 +149,13 @@ class SelfAttention:
             the bandwidth or as many modes as are given.
         """
         seen = np.asarray(moments)[: self.bandwidth + 1]
-        return np.asarray(self._kernels[:, : seen.size] * seen)
+        return np.asarray(self._kernels[:, : seen.size] * seen, dtype=np.complex128)
 
     @cached_property
     def _kernels(self) -> ComplexArray:
         """Coefficients of the drift kernel and of the softmax's, by mode; shape (1 or 2, bandwidth + 1)."""
         k = np.arange(self.bandwidth + 1)
-        drift = 1j * self.speed * bessel.derivative_ratio(k, self.beta)
+        drift = np.asarray(1j * self.speed * bessel.derivative_ratio(k, self.beta), dtype=np.complex128)
         if self.normalization != "softmax":
             return drift[np.newaxis]
         return np.stack([drift, bessel.ratio(k, self.beta).astype(np.complex128)])
