@@ -183,7 +183,7 @@ class FlowMap:
 
     def cell_means(self, n_cells: int) -> FloatArray:
         """Mean density over each cell centred at 2 pi j / n_cells; shape (n_cells,)."""
-        ends = (np.arange(n_cells + 1) - 0.5) * (TWO_PI / n_cells)
+        ends = np.asarray((np.arange(n_cells + 1) - 0.5) * (TWO_PI / n_cells), dtype=np.float64)
         return np.asarray(np.maximum(np.diff(self._mass_before(ends)), 0.0) * (n_cells / TWO_PI))
 
     def energy(self, model: Model) -> float:

@@ -17,7 +17,7 @@ ORDER = 16
 
 NODES, WEIGHTS = legendre.leggauss(ORDER)
 
-TO_COEFFICIENTS: FloatArray = np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).T
+TO_COEFFICIENTS: FloatArray = np.asarray(np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).T, dtype=np.float64)
 """values @ TO_COEFFICIENTS are the Legendre coefficients; shape (ORDER, ORDER)."""
 
 _HALVES = np.concatenate([0.5 * (NODES - 1.0), 0.5 * (NODES + 1.0)])
