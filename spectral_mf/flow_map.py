@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.polynomial.legendre import legval
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
 from spectral_mf import panels
 from spectral_mf.atoms import TWO_PI, Atoms
@@ -209,8 +210,8 @@ class FlowMap:
         before = np.concatenate([[0.0], np.cumsum(masses)])[:-1, None]
         inside = np.clip(share, 0.0, masses[:, None])
         turns = np.arange(self.fold)[:, None]
-        angles = np.maximum.accumulate((position.ravel() + turns * (TWO_PI / self.fold)).ravel())
         mass = np.maximum.accumulate(((before + inside).ravel() + turns / self.fold).ravel())
+        angles = _in_order((position.ravel() + turns * (TWO_PI / self.fold)).ravel(), mass)
         angles -= TWO_PI * np.floor(angles[0] / TWO_PI)
         angles = np.append(np.minimum(angles, angles[0] + TWO_PI), angles[0] + TWO_PI)
         mass = np.append(mass, 1.0) - mass[0]
@@ -270,3 +271,13 @@ class FlowMap:
 
     def __repr__(self) -> str:
         return f"FlowMap({self.initial.shape[0]} panels, {self.n_modes} nodes, fold {self.fold})"
+
+
+def _in_order(angles: FloatArray, cumulative: FloatArray) -> FloatArray:
+    """The non-decreasing angles closest to those given, weighted by mass.
+
+    A panel of negligible mass is not resolved, and its polynomial may overshoot: it has to yield to the mass that lies
+    beside it, not push that away.
+    """
+    weights = np.gradient(cumulative) + np.finfo(np.float64).eps
+    return np.asarray(isotonic_regression(angles, weights=weights).x)
