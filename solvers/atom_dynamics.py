@@ -28,6 +28,9 @@ MODES_SEEN = 64
 FEW = 300
 """Up to this many atoms interact in pairs, more through their moments."""
 
+ROUNDING = 1e-15
+"""Errors of angles below this (radians) are rounding; atoms in equilibrium move by nothing else."""
+
 LEAST_MASS_SEEN = 1e-10
 """Where the softmax's denominator is less than this share of its mean, moments do not tell the velocity."""
 
@@ -116,7 +119,7 @@ class AtomSolver(AdaptiveSolver):
 
     def _error(self, errors: FloatArray) -> float:
         moved = float(np.abs(self._stepper.trial).max())
-        return error_norm(errors, self._options.rtol * min(moved, 1.0))
+        return error_norm(errors, max(self._options.rtol * min(moved, 1.0), ROUNDING))
 
     def _is_resolved(self) -> bool:
         return True

@@ -183,8 +183,9 @@ def _solver(model: Model, start: Snapshot, options: MarchOptions) -> Characteris
     if isinstance(measure, FlowMap):
         return CharacteristicSolver(model, start.t, measure, options, start.step)
     if isinstance(measure, Atoms):
-        n = measure.n_atoms // options.fold
-        order = np.argsort(measure.angles, kind="stable")[:n]
+        order = np.arange(measure.n_atoms)
+        if options.fold > 1:
+            order = np.argsort(measure.angles, kind="stable")[: measure.n_atoms // options.fold]
         step = start.step if start.method == "atoms" else None
         return AtomSolver(model, start.t, measure.angles[order].copy(), measure.weights[order].copy(), options, step)
     raise InputError(f"characteristics start from a FourierDensity, a FlowMap or Atoms, not from {measure!r}.")
@@ -197,7 +198,10 @@ def _snapshots(solver: CharacteristicSolver | AtomSolver, times: FloatArray) -> 
                 solver.one_step(float(t))
                 if isinstance(solver, CharacteristicSolver) and (points := solver.points()) is not None:
                     solver = AtomSolver(solver.model, solver.t, *points, solver._options)
-            yield solver.snapshot()
+            snapshot = solver.snapshot()
+            yield snapshot
+            if isinstance(solver, AtomSolver):  # as a resumed run does, which knows the stored angles only
+                solver = _solver(solver.model, snapshot, solver._options)
     except StoppedEarly as stop:
         stop.snapshot = solver.snapshot()
         raise

@@ -18,7 +18,7 @@ from spectral_mf.errors import InputError, StoppedEarly, StorageError
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
-from spectral_mf.output_times import output_times
+from spectral_mf.output_times import interval_of, output_times, time_grid
 from spectral_mf.solvers.auto import march_auto
 from spectral_mf.solvers.characteristics import march_characteristics
 from spectral_mf.solvers.linear import march_linear
@@ -114,7 +114,7 @@ def solve(
         If the file cannot be written; its `trajectory` holds what was computed.
     """
     _check_nouns(model, initial)
-    grid = _output_times(times)
+    grid = time_grid(times)
     march = _march(method, order)
     fold = fold_of(initial, symmetry)
     options = MarchOptions(
@@ -134,7 +134,7 @@ def solve(
             "max_modes": options.max_modes,
             "symmetry": fold,
             "times": grid.tolist(),
-            "output_interval": _interval(grid),
+            "output_interval": interval_of(grid),
             "initial": origin,
             "seed": origin.get("seed"),
             "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -253,12 +253,12 @@ def _times_to_come(planned: FloatArray, reached: float, times: float | ArrayLike
             raise InputError(f"the run is complete at t = {reached:g}; give a later end time to go on.")
         return new
     if np.ndim(times) != 0:
-        new = _increasing(times)
+        new = time_grid(times)
     else:
         end = _finite("times", times)
         if planned[-1] >= end > reached:
             return np.append(planned[(planned > reached) & (planned < end)], end)
-        interval = _interval(planned)
+        interval = interval_of(planned)
         if interval is None:
             interval = float(planned[-1] - planned[-2])
         grid = output_times(end, interval, start=float(planned[0])) if end > reached else planned[:0]
@@ -266,34 +266,6 @@ def _times_to_come(planned: FloatArray, reached: float, times: float | ArrayLike
     if new.size == 0 or new[0] <= reached:
         raise InputError(f"the run has reached t = {reached:g} already; give output times after that.")
     return new
-
-
-def _output_times(times: float | ArrayLike) -> FloatArray:
-    return _increasing(times) if np.ndim(times) != 0 else output_times(_finite("times", times))
-
-
-def _increasing(times: ArrayLike) -> FloatArray:
-    try:
-        grid = np.array(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("times are not numbers; give an end time or an increasing array of output times.") from None
-    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
-        raise InputError("times have to be a non-empty row of finite numbers; give an end time or such an array.")
-    wrong = np.flatnonzero(np.diff(grid) <= 0.0)
-    if wrong.size:
-        i = int(wrong[0])
-        raise InputError(f"times are not increasing: {grid[i]:g} is followed by {grid[i + 1]:g}; sort them.")
-    return grid
-
-
-def _interval(grid: FloatArray) -> float | None:
-    """The spacing that `output_times` would have made exactly these times from; None if there is none."""
-    if grid.size < 2:
-        return None
-    for candidate in ((grid[-1] - grid[0]) / (grid.size - 1), grid[1] - grid[0]):
-        if np.array_equal(output_times(float(grid[-1]), float(candidate), start=float(grid[0])), grid):
-            return float(candidate)
-    return None
 
 
 def _check_nouns(model: Model, initial: Measure) -> None:

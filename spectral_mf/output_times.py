@@ -82,3 +82,21 @@ def time_grid(times: float | ArrayLike) -> NDArray[np.float64]:
         i = int(wrong[0])
         raise InputError(f"times are not increasing: {grid[i]:g} is followed by {grid[i + 1]:g}; sort them.")
     return grid
+
+
+def interval_of(times: NDArray[np.float64]) -> float | None:
+    """The interval from which `output_times` makes exactly these times, whose last may follow sooner; None if none does.
+
+    Parameters
+    ----------
+    times : ndarray of float64, shape (n,)
+        Increasing.
+    """
+    if times.size < 2:
+        return None
+    start, t_end = float(times[0]), float(times[-1])
+    for candidate in ((t_end - start) / (times.size - 1), float(times[1] - times[0])):
+        rows = (t_end - start) / candidate  # n - 1 whole intervals, or fewer by a part of the last
+        if times.size - 2.5 < rows < times.size and np.array_equal(output_times(t_end, candidate, start=start), times):
+            return candidate
+    return None

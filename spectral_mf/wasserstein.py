@@ -175,7 +175,8 @@ class _Pieces:
             pieces = self.split(crossed, u)
             above = pieces.integral() - level * pieces.length
             distance = float(np.abs(above).sum())
-            steepness = np.abs(part.slope(u)) / part.length
+            slope = np.abs(part.slope(u))
+            steepness = np.divide(slope, part.length, out=np.full_like(slope, np.inf), where=part.length > 0.0)
             if not (distance < best * (1.0 - 1e-15) and crossed.size and steepness.all()):
                 return min(distance, best)
             best = distance

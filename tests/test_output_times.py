@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectral_mf import InputError
-from spectral_mf.output_times import output_times
+from spectral_mf.output_times import interval_of, output_times
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,17 @@ def test_no_span_is_one_row():
 def test_bad_times_are_refused(t_end, interval, words):
     with pytest.raises(InputError, match=words):
         output_times(t_end, interval)
+
+
+@pytest.mark.parametrize(("t_end", "interval"), [(1.0, 0.1), (0.3, 0.1), (1.0, 0.3), (7.0, 7.0), (30.0, 30 / 199)])
+def test_interval_of_times_makes_them_again(t_end, interval):
+    times = output_times(t_end, interval)
+    found = interval_of(times)
+    np.testing.assert_array_equal(output_times(t_end, found), times)
+    further = output_times(2.0 * t_end, found)
+    np.testing.assert_allclose(further[: len(times) - 1], times[:-1], atol=0)
+
+
+@pytest.mark.parametrize("times", [[0.0], [0.0, 0.04, 0.4, 1e6], [0.0, 1.0, 3.0], [0.0, 1e-12, 1.0]])
+def test_times_of_no_interval(times):
+    assert interval_of(np.array(times)) is None
