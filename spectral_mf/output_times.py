@@ -85,7 +85,7 @@ def time_grid(times: float | ArrayLike) -> NDArray[np.float64]:
 
 
 def interval_of(times: NDArray[np.float64]) -> float | None:
-    """The interval from which `output_times` makes exactly these times, whose last may follow sooner; None if none does.
+    """The interval from which `output_times` makes exactly these times (the last may follow sooner); None if none does.
 
     Parameters
     ----------
