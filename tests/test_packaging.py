@@ -13,7 +13,7 @@ import spectral_mf
 
 FOLDERS = {"spectral_mf": "spectral_mf", "solvers": "spectral_mf/solvers", "validation": "spectral_mf/validation"}
 FOLDERS["data"] = "spectral_mf/data"
-SHIPPED = {".py", ".json", ".toml", ".typed"}
+SHIPPED = {".py", ".json", ".toml", ".typed", ".css"}
 
 
 @pytest.fixture(scope="module")

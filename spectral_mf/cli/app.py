@@ -17,6 +17,7 @@ from spectral_mf.cli.linear import linear
 from spectral_mf.cli.plot import plot
 from spectral_mf.cli.resume import resume
 from spectral_mf.cli.solve import solve
+from spectral_mf.cli.validate import validate
 
 
 class Commands(TyperGroup):
@@ -52,13 +53,14 @@ def spectral_mf(
 ) -> None:
     """Solve the mean-field limit of transformer self-attention on the circle, in Fourier space.
 
-    Exit codes: 0 done, 2 bad input, 3 stopped early with rows kept, 130 interrupted with rows kept.
+    Exit codes: 0 done, 1 a claim fails (validate), 2 bad input, 3 stopped early with rows kept, 130 interrupted with
+    rows kept.
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
-for _command in (demo, solve, resume, info, plot, export, linear):
+for _command in (demo, solve, resume, info, plot, export, linear, validate):
     app.command()(_command)
 
 _UsageError: Any = typer.BadParameter.__mro__[1]

@@ -1,6 +1,7 @@
 """How a command ends: its exit code, and the one sentence that says why.
 
-0 done; 1 an error of this program; 2 bad input; 3 stopped early, rows kept; 130 Ctrl-C and 143 SIGTERM, rows kept.
+0 done; 1 a claim that fails (`validate`), or an error of this program; 2 bad input; 3 stopped early, rows kept; 130
+Ctrl-C and 143 SIGTERM, rows kept.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What is measured for each claim; `data/claims.toml` says which function belongs to which claim."""

@@ -1,0 +1,83 @@
+"""Closed forms that claims are held against, straight from Bessel functions: they share no code with the solvers.
+
+Rates are in the units of `SelfAttention(normalization="softmax")` (SA) and "none" (USA).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ive
+
+FloatArray = NDArray[np.float64]
+
+
+def growth_rate(normalization: str, beta: float, k: ArrayLike) -> FloatArray:
+    """k^2 I_k / (beta I_0) (SA), k^2 I_k / beta (USA)."""
+    order = np.asarray(k, dtype=np.float64)
+    unit = ive(0, beta) if normalization == "softmax" else math.exp(-beta)
+    return np.asarray(order**2 * ive(order, beta) / (beta * unit))
+
+
+def dominant_mode(beta: float) -> int:
+    """The mode with the largest growth rate."""
+    k = np.arange(1, 8 + int(3.0 * math.sqrt(beta)))
+    return int(k[np.argmax(growth_rate("softmax", beta, k))])
+
+
+def runner_up(beta: float) -> float:
+    """The second largest growth rate as a share of the largest."""
+    k = np.arange(1, 8 + int(3.0 * math.sqrt(beta)))
+    rates = np.sort(growth_rate("softmax", beta, k))
+    return float(rates[-2] / rates[-1])
+
+
+def second_harmonic(normalization: str, beta: float) -> float:
+    """Limit of c_{2m} / c_m^2 on the unstable manifold of the dominant mode m."""
+    m = dominant_mode(beta)
+    one, two = ive(m, beta) / ive(0, beta), ive(2 * m, beta) / ive(0, beta)
+    if normalization == "softmax":
+        return float(one * (1.0 - one) / (one - 2.0 * two))
+    return float(one / (one - 2.0 * two))
+
+
+def cubic_coefficient(normalization: str, beta: float) -> float:
+    """Coefficient a in d ln|c_m| / dt = lambda_m (1 - a |c_m|^2) on the unstable manifold."""
+    if normalization != "softmax":
+        return 1.0
+    m = dominant_mode(beta)
+    one, two = ive(m, beta) / ive(0, beta), ive(2 * m, beta) / ive(0, beta)
+    return float(1.0 - one**2 + one * two * (1.0 - one) / (one - 2.0 * two))
+
+
+def contraction_rate(normalization: str, beta: float, k: int) -> float:
+    """Rate at which tokens close in on one of k equal, equally spaced clusters."""
+    x = 2.0 * np.pi * np.arange(k) / k
+    return float(-_curvature(x, beta).mean() * _unit(normalization, beta, k))
+
+
+def merging_rate(normalization: str, beta: float, k: int, q: int = 1) -> float:
+    """Rate at which k equal clusters leave equal spacing, by the displacement cos(2 pi q j / k)."""
+    x = 2.0 * np.pi * np.arange(k) / k
+    return float((_curvature(x, beta) * (1.0 - np.cos(q * x))).mean() * _unit(normalization, beta, k))
+
+
+def cluster_energy(beta: float, masses: ArrayLike, angles: ArrayLike) -> float:
+    """Energy of point masses, in units of that of a single one, e^beta / (2 beta)."""
+    w, theta = np.asarray(masses, dtype=np.float64), np.asarray(angles, dtype=np.float64)
+    return float(w @ np.exp(beta * (np.cos(theta[:, None] - theta) - 1.0)) @ w)
+
+
+def _curvature(x: FloatArray, beta: float) -> FloatArray:
+    """W'' of W = e^{beta (cos - 1)} / beta."""
+    return np.asarray(np.exp(beta * (np.cos(x) - 1.0)) * (beta * np.sin(x) ** 2 - np.cos(x)))
+
+
+def _unit(normalization: str, beta: float, k: int) -> float:
+    """What turns rates of the kernel e^{beta (cos - 1)} into those of the model, at one of k equal clusters."""
+    if normalization != "softmax":
+        return math.exp(beta)
+    x = 2.0 * np.pi * np.arange(k) / k
+    return float(1.0 / np.exp(beta * (np.cos(x) - 1.0)).mean())
