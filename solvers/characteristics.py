@@ -8,6 +8,7 @@ atoms, to any time.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from spectral_mf.errors import InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.flow_map import PHASE_PER_PANEL, FlowMap
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.harmonics import point_moments
-from spectral_mf.measure import Measure
 from spectral_mf.model import Model
 from spectral_mf.solvers.adaptive import AdaptiveSolver
 from spectral_mf.solvers.atom_dynamics import MODES_SEEN, AtomSolver, point_size, point_velocity
@@ -40,6 +40,12 @@ STRAGGLERS = 0.1
 """Mass outside the points, as a share of the error allowed, that may be given to the nearest point."""
 
 MOST_NODES = 400_000
+
+ROUNDING = 2e-17
+"""Errors (radians, weighted by mass) below this are those of the quadrature."""
+
+LEAST_PERTURBATION = 1e-10
+"""A quadrature knows moments to 1e-16, and so perturbations of this size to a millionth."""
 
 
 class CharacteristicSolver(AdaptiveSolver):
@@ -102,7 +108,7 @@ class CharacteristicSolver(AdaptiveSolver):
     def _error(self, errors: FloatArray) -> float:
         self._size = self._perturbation()
         weighted = np.sqrt((errors**2 * self._masses).sum(axis=1, keepdims=True))
-        return error_norm(weighted, self._options.rtol * self._size)
+        return error_norm(weighted, max(self._options.rtol * self._size, ROUNDING))
 
     def _is_resolved(self) -> bool:
         displacement = self._stepper.trial.reshape(self._flow.initial.shape)
@@ -160,26 +166,48 @@ def march_characteristics(
     Raises
     ------
     InputError
-        At once, if the model has diffusion (labels would not keep their mass), or the density is negative somewhere.
+        At once, if the model has diffusion (labels would not keep their mass), the density is negative somewhere, or
+        its perturbation is too small for a quadrature (the uniform density itself is allowed, and stays).
     """
     if model.diffusion > 0.0:
         raise InputError(
             f"diffusion = {model.diffusion:g} spreads mass across characteristics, which cannot follow it; "
             'use method = "spectral", or diffusion = 0.'
         )
+    measure = start.measure
+    if isinstance(measure, FourierDensity):
+        measure = flow_of(measure, model, options)
+        start = replace(start, measure=measure, step=None)
+    if isinstance(measure, FlowMap) and not measure.displacement.any() and _is_uniform(measure):
+        return (Snapshot(float(t), measure, "characteristics", measure.n_modes * measure.fold) for t in times)
     return _snapshots(_solver(model, start, options), times)
 
 
-def _solver(model: Model, start: Snapshot, options: MarchOptions) -> CharacteristicSolver | AtomSolver:
-    measure: Measure = start.measure
-    if isinstance(measure, FourierDensity):
-        measure = FlowMap.identity(
-            measure,
-            fold=options.fold,
-            n_modes=max(MODES_SEEN, model.bandwidth),
-            tolerance=max(TAIL_SHARE * options.rtol * float(np.abs(measure.moments(MODES_SEEN)[1:]).max()), 1e-15),
+def flow_of(density: FourierDensity, model: Model, options: MarchOptions, *, negative: float = 0.0) -> FlowMap:
+    """The map that has moved nothing yet, to the tolerance; the density may be negative by `negative` of uniform."""
+    n_modes = max(MODES_SEEN, model.bandwidth)
+    size = float(np.abs(density.moments(max(n_modes, density.n_modes))[1:]).max())
+    if 0.0 < size < LEAST_PERTURBATION:
+        raise InputError(
+            f"the largest |c_k| of the perturbation is {size:.3g}, and characteristics know moments only to 1e-16; "
+            f'use method = "auto", which begins in Fourier space, or start from at least {LEAST_PERTURBATION:g}.'
         )
-        return CharacteristicSolver(model, start.t, measure, options)
+    return FlowMap.identity(
+        density,
+        fold=options.fold,
+        n_modes=n_modes,
+        tolerance=max(TAIL_SHARE * options.rtol * size, 1e-15),
+        negative=negative,
+    )
+
+
+def _is_uniform(flow: FlowMap) -> bool:
+    """Whether the initial density is the same everywhere but for rounding."""
+    return float(np.ptp(flow.initial)) < 1e-14
+
+
+def _solver(model: Model, start: Snapshot, options: MarchOptions) -> CharacteristicSolver | AtomSolver:
+    measure = start.measure
     if isinstance(measure, FlowMap):
         return CharacteristicSolver(model, start.t, measure, options, start.step)
     if isinstance(measure, Atoms):

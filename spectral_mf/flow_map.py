@@ -63,7 +63,13 @@ class FlowMap:
 
     @classmethod
     def identity(
-        cls, density: FourierDensity, *, fold: int = 1, n_modes: int = 64, tolerance: float = 1e-15
+        cls,
+        density: FourierDensity,
+        *,
+        fold: int = 1,
+        n_modes: int = 64,
+        tolerance: float = 1e-15,
+        negative: float = 0.0,
     ) -> FlowMap:
         """The map that moves nothing yet, on panels that resolve a density and e^{-ikX} for k up to n_modes.
 
@@ -77,6 +83,8 @@ class FlowMap:
             Largest mode whose moment is to be exact.
         tolerance : float
             Mass that a panel may misplace by what its polynomial does not resolve.
+        negative : float
+            How far below zero the density may be, relative to uniform, beyond rounding.
 
         Raises
         ------
@@ -98,7 +106,7 @@ class FlowMap:
             values = np.repeat(values, copies, axis=0)
             values[new] = density.density(panels.nodes_of(edges)[new])
         lowest = int(values.argmin())
-        if values.flat[lowest] < -_NEGATIVE_ALLOWED / TWO_PI:
+        if values.flat[lowest] < -max(negative, _NEGATIVE_ALLOWED) / TWO_PI:
             where = panels.nodes_of(edges).flat[lowest]
             raise InputError(
                 f"the density is negative at theta = {where:.4g} ({values.flat[lowest]:.3g}), so its mass cannot be "

@@ -198,3 +198,41 @@ def test_negative_densities_are_refused_by_characteristics():
 def test_spectral_alone_still_stops_at_the_collapse():
     with pytest.raises(ResolutionExhausted):
         solve(SelfAttention(5.0), FourierDensity.from_modes({3: 0.01}), 30.0, method="spectral", max_modes=512)
+
+
+@pytest.mark.parametrize("method", ["auto", "characteristics"])
+def test_the_uniform_density_stays_for_ever(method):
+    run = solve(SelfAttention(5.0), FourierDensity.uniform(), [0.0, 1.0, 1000.0], method=method)
+    assert np.abs(run.moments[:, 1:]).max() < 1e-14
+    assert run.complete
+
+
+def test_a_perturbation_below_what_a_quadrature_sees_is_refused_but_not_by_auto():
+    model, density = SelfAttention(5.0), FourierDensity.from_modes({3: 1e-11})
+    with pytest.raises(InputError, match="1e-11"):
+        solve(model, density, [0.0, 1.0], method="characteristics")
+    run = solve(model, density, [0.0, 60.0])
+    assert abs(run.moments[-1, 3]) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("rtol", [1e-2, 1e-3, 1e-5])
+@pytest.mark.parametrize("method", ["auto", "characteristics"])
+def test_loose_tolerances_go_through_all_phases(method, rtol):
+    model, density, rows = reference("case_A")
+    times = [row["t"] for row in rows]
+    snapshots = march(method, model, density, times, rtol=rtol)
+    for row, snapshot in zip(rows, snapshots, strict=True):
+        error = np.abs(snapshot.measure.moments(3) - (np.array(row["moments"]) @ [1.0, 1j])[:4]).max()
+        assert error < 30 * rtol
+
+
+def test_auto_keeps_what_it_has_when_a_negative_density_gets_too_sharp_for_modes():
+    with pytest.raises(ResolutionExhausted, match="too sharp for Fourier modes, and the density is negative") as stop:
+        solve(SelfAttention(5.0), FourierDensity.from_modes({3: 0.02, 1: 0.502}), [0.0, 0.1, 40.0])
+    assert len(stop.value.trajectory) >= 1
+
+
+def test_auto_at_a_bandwidth_above_its_hand_over():
+    run = solve(SelfAttention(1e4), FourierDensity.from_modes({141: 1e-6}), [0.0, 2.0], symmetry="none")
+    rate = np.log(abs(run.moments[-1, 141]) / 1e-6) / 2.0
+    assert rate == pytest.approx(0.73572135460673, rel=1e-8)
