@@ -229,7 +229,7 @@ class SelfAttention:
         product = (np.conj(moments[: k.size]) * rates[: k.size]).real
         if self.beta == 0.0:
             return float(product[1])
-        return float(bessel.ratio(k, self.beta)[1:] @ product[1:] * (2.0 * self._mean_kernel / self.beta))
+        return float((bessel.ratio(k, self.beta)[1:] / self.beta) @ product[1:] * (2.0 * self._mean_kernel))
 
     def to_dict(self) -> dict[str, Any]:
         """Parameters, as they are stored in files."""
