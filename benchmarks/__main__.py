@@ -17,6 +17,7 @@ from benchmarks.measure import Comparison
 BENCHMARKS = {
     "right-hand-side": "benchmarks.right_hand_side",
     "particles": "benchmarks.particle_rhs",
+    "through-collapse": "benchmarks.through_collapse",
 }
 """Module by name; each has `run()`, which yields comparisons."""
 
