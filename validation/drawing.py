@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from spectral_mf.plotting import MODE_MAP, STYLE
+from spectral_mf.picture_axes import MODE_MAP, STYLE
 
 WIDTH, HEIGHT = 4.4, 3.1
 """Inches of one panel: at 360 CSS pixels its labels are still ten pixels high."""

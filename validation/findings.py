@@ -121,17 +121,31 @@ def within(
     return Comparison(quantity, float(measured), float(predicted), predicted - room, predicted + room, rule)
 
 
-def at_most(quantity: str, measured: float, bound: float, *, predicted: float | None = None, rule: str) -> Comparison:
+def at_most(
+    quantity: str, measured: float, bound: float, *, predicted: float | None = None, rule: str = ""
+) -> Comparison:
     """Accept a value that does not exceed a bound."""
     return Comparison(
-        quantity, float(measured), float(bound if predicted is None else predicted), -math.inf, float(bound), rule
+        quantity,
+        float(measured),
+        float(bound if predicted is None else predicted),
+        -math.inf,
+        float(bound),
+        rule or f"≤ {bound:.4g}",
     )
 
 
-def at_least(quantity: str, measured: float, bound: float, *, predicted: float | None = None, rule: str) -> Comparison:
+def at_least(
+    quantity: str, measured: float, bound: float, *, predicted: float | None = None, rule: str = ""
+) -> Comparison:
     """Accept a value that is not below a bound."""
     return Comparison(
-        quantity, float(measured), float(bound if predicted is None else predicted), float(bound), math.inf, rule
+        quantity,
+        float(measured),
+        float(bound if predicted is None else predicted),
+        float(bound),
+        math.inf,
+        rule or f"≥ {bound:.4g}",
     )
 
 

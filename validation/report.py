@@ -27,7 +27,7 @@ denominator, USA without; β is the inverse temperature, c_k = ∫ e^(-ikθ) dμ
 mode that grows fastest."""
 
 SHOWN = 8
-"""Comparisons of a claim that are shown at once; more are folded away."""
+"""Comparisons of a claim that are shown at once, those nearest the edge of what is accepted; more are folded away."""
 
 
 def claims_json(known: Known, size: Size) -> str:
@@ -182,9 +182,9 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
         return ""
     if len(comparisons) <= SHOWN:
         return _table(comparisons)
-    outside = [comparison for comparison in comparisons if not comparison.holds]
-    shown = _table(outside) if outside else ""
-    return f"{shown}<details><summary>All {len(comparisons)} comparisons</summary>{_table(comparisons)}</details>"
+    closest = sorted(comparisons, key=lambda comparison: -comparison.strain)[:SHOWN]
+    folded = f"<details><summary>All {len(comparisons)} comparisons</summary>{_table(comparisons)}</details>"
+    return f"{_table(closest)}{folded}"
 
 
 def _table(comparisons: Sequence[Comparison]) -> str:
@@ -239,9 +239,9 @@ def _range(entry: Comparison) -> str:
 
 def _formula(text: str) -> str:
     """Text as HTML, with `a_b`, `a_(b c)` as subscripts and `a^b`, `a^(b c)` as superscripts."""
-    marked = escape(text)
+    marked = re.sub(r"(?<=\d)e(-?)0?(\d+)", lambda m: f"×10^({m[1].replace('-', '−')}{m[2]})", escape(text))
     for sign, tag in (("_", "sub"), (r"\^", "sup")):
-        inner = r"\(((?:[^()]|\([^()]*\))*)\)|(\w+)"
+        inner = r"\(((?:[^()]|\([^()]*\))*)\)|([^\W²³]+)"
         marked = re.sub(rf"(?<=[\w|)]){sign}(?:{inner})", rf"<{tag}>\1\2</{tag}>", marked)
     return marked
 

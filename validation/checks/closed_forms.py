@@ -81,3 +81,47 @@ def _unit(normalization: str, beta: float, k: int) -> float:
         return math.exp(beta)
     x = 2.0 * np.pi * np.arange(k) / k
     return float(1.0 / np.exp(beta * (np.cos(x) - 1.0)).mean())
+
+
+def selection_probabilities(beta: float, n_tokens: int, level: float, largest_mode: int) -> FloatArray:
+    """Probability that mode 1, 2, ... is the first to reach a level, for N uniform tokens whose modes grow linearly.
+
+    N |c_k(0)|^2 has the law Exp(1), so mode k is below the level at time t with probability
+    1 - exp(-N level^2 e^{-2 lambda_k t}), independently of the others.
+    """
+    rates = growth_rate("softmax", beta, np.arange(1, largest_mode + 1))
+    t = np.linspace(-4.0, 4.0 + math.log(n_tokens), 40_001) / (2.0 * rates.max())
+    middle = 0.5 * (t[1:] + t[:-1])
+
+    def below(times: FloatArray) -> FloatArray:
+        return np.asarray(-np.expm1(-n_tokens * level**2 * np.exp(-2.0 * rates[:, None] * times)))
+
+    reached = -np.diff(below(t), axis=1)
+    others = np.array([np.delete(below(middle), k, axis=0).prod(axis=0) for k in range(rates.size)])
+    return np.asarray((reached * others).sum(axis=1))
+
+
+def manifold_coordinate(normalization: str, beta: float, level: float) -> float:
+    """Coordinate z of |c_m| = level on the unstable manifold, by the cubic amplitude equation."""
+    return level / math.sqrt(1.0 - cubic_coefficient(normalization, beta) * level**2)
+
+
+def von_mises_moment(kappa: float, n: ArrayLike) -> FloatArray:
+    """I_n / I_0, the moments of the density exp(kappa cos) / (2 pi I_0)."""
+    return np.asarray(ive(n, kappa) / ive(0, kappa))
+
+
+def w1_uniform_von_mises(kappa: float) -> float:
+    """W1 between the uniform density and a von Mises density: (4 / pi) sum over odd n of I_n / (n^2 I_0)."""
+    n = np.arange(1, 2001, 2)
+    return float(4.0 / math.pi * (von_mises_moment(kappa, n) / n**2).sum())
+
+
+def w1_rotated_von_mises(kappa: float, angle: float) -> float:
+    """W1 between a von Mises density and itself rotated by a.
+
+    (8 / pi) times the sum over odd n of (-1)^((n - 1)/2) I_n sin(n a / 2) / (n^2 I_0).
+    """
+    n = np.arange(1, 2001, 2)
+    sign = np.where(n % 4 == 1, 1.0, -1.0)
+    return float(8.0 / math.pi * (sign * von_mises_moment(kappa, n) * np.sin(0.5 * n * angle) / n**2).sum())

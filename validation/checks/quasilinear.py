@@ -214,7 +214,6 @@ def gcd_rule(p: Parameters) -> Finding:
                     sizes[k % g > 0].max(),
                     p.tolerance,
                     predicted=0.0,
-                    rule=f"≤ {p.tolerance:g}",
                 )
             )
         comparisons.append(
@@ -222,7 +221,6 @@ def gcd_rule(p: Parameters) -> Finding:
                 f"smallest |c_k|, k = {g}, {2 * g}, {3 * g}, from modes {name}",
                 sizes[[g - 1, 2 * g - 1, 3 * g - 1]].min(),
                 p.excited_size,
-                rule=f"≥ {p.excited_size:g}",
             )
         )
     return Finding(
