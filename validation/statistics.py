@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -248,16 +249,37 @@ def _three_steps(r: float) -> float:
 
 _MOST_TERMS = 500_000
 
+_MANY = 45
+"""Steps from which the integral is over before the first zero of J_0."""
+
 
 def _kluyver_tail(n: int, resultant: float) -> float:
+    t, weights = _kluyver_series(n)
+    terms = weights * special.j1(n * resultant * t)
+    return 1.0 - 2.0 * n * resultant * float(terms[::-1].sum())
+
+
+@lru_cache(maxsize=4)
+def _kluyver_series(n: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes t and weights J_0(t)^N / (radius j J_1(j)^2) of the series of Fourier and Bessel, j the zeros of J_0."""
     radius = 1.05 * n
     # |J_0(t)| <= exp(-t^2 / 4) up to its first zero and <= sqrt(2 / (pi t)): beyond `last` J_0^n is below 1e-17
-    last = math.sqrt(160.0 / n) if n >= 45 else 2.0 / math.pi * 10.0 ** (34.0 / n)
-    count = int(min(_MOST_TERMS, radius * last / math.pi + 2.0))
-    zeros = _zeros_of_j0(count)
+    last = math.sqrt(160.0 / n) if n >= _MANY else 2.0 / math.pi * 10.0 ** (34.0 / n)
+    zeros = _zeros_of_j0(int(min(_MOST_TERMS, radius * last / math.pi + 2.0)))
     t = zeros / radius
-    terms = special.j0(t) ** n * special.j1(n * resultant * t) / (zeros * special.j1(zeros) ** 2)
-    return 1.0 - 2.0 * n * resultant / radius * float(terms[::-1].sum())
+    # The power multiplies relative errors by N: near t = 0 the logarithm needs J_0 - 1 with all its digits.
+    power = np.exp(n * np.log1p(_j0_minus_1(t))) if n >= _MANY else special.j0(t) ** n
+    return t, power / (radius * zeros * special.j1(zeros) ** 2)
+
+
+def _j0_minus_1(t: FloatArray) -> FloatArray:
+    """J_0(t) - 1 for 0 <= t <= 2, to a relative error of rounding, by its power series."""
+    x = -0.25 * t * t
+    term, total = x.copy(), x.copy()
+    for m in range(2, 16):
+        term *= x / (m * m)
+        total += term
+    return total
 
 
 def _zeros_of_j0(count: int) -> FloatArray:
