@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 FloatArray = NDArray[np.float64]
 
@@ -55,3 +56,16 @@ def between(t0: float, t1: float, before: float, after: float, level: float) -> 
     else:
         share = (level - before) / (after - before)
     return float(t0 + share * (t1 - t0))
+
+
+def smooth_rise(t: FloatArray, values: FloatArray, level: float) -> float | None:
+    """As `first_rise`, with a cubic spline through the logarithms of the values, all positive."""
+    reached = values >= level
+    if not reached.any():
+        return None
+    row = int(reached.argmax())
+    if row == 0:
+        return float(t[0])
+    roots = CubicSpline(t, np.log(values)).solve(math.log(level), extrapolate=False)
+    inside = roots[(roots >= t[row - 1]) & (roots <= t[row])]
+    return float(inside[0]) if inside.size else between(t[row - 1], t[row], values[row - 1], values[row], level)
