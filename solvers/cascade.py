@@ -195,6 +195,7 @@ class CascadeSolver:
             method="quasilinear",
             n_modes=self.n_modes,
             energy_rate_residual=self._energy_rate_residual(total),
+            remainder=self.remainder,
         )
 
     def _step(self, t_end: float) -> None:

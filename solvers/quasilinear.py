@@ -155,6 +155,7 @@ def _march(
             method="quasilinear",
             n_modes=c.size - 1,
             energy_rate_residual=model.energy_rate(c, transport) - float(fields.dissipation()[0]),
+            remainder=float(manifold.remainder(z)),
         )
 
     for t in times:

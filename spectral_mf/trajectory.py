@@ -53,6 +53,9 @@ class Snapshot:
         Modes (or nodes, or atoms) in use.
     energy_rate_residual : float
         dE/dt of the discrete solution minus the dissipation integral; nan where the method does not know it.
+    remainder : float
+        Size of the moments that a truncated expansion leaves out: a bound for the series, the largest of the next order
+        for the expansion; nan for methods that truncate nothing.
     step : StepState
     """
 
@@ -61,6 +64,7 @@ class Snapshot:
     method: str
     n_modes: int
     energy_rate_residual: float = float("nan")
+    remainder: float = float("nan")
     step: StepState = StepState()
 
 
@@ -150,7 +154,8 @@ class Trajectory:
         c_k(t) = int exp(-i k theta) dmu_t.
     energy : ndarray of float64, shape (n_times,)
         In units of exp(model.energy_log_unit).
-    energy_rate_residual, mass : ndarray of float64, shape (n_times,)
+    energy_rate_residual, remainder, mass : ndarray of float64, shape (n_times,)
+        See `Snapshot` and `Row`.
     n_modes : ndarray of int64, shape (n_times,)
         Modes (or nodes) that the solver was using.
     method : ndarray of str, shape (n_times,)
@@ -175,6 +180,7 @@ class Trajectory:
         self.energy: FloatArray = np.array([row.energy for row in rows])
         self.mass: FloatArray = np.array([row.mass for row in rows])
         self.energy_rate_residual: FloatArray = np.array([row.snapshot.energy_rate_residual for row in rows])
+        self.remainder: FloatArray = np.array([row.snapshot.remainder for row in rows])
         self.n_modes: NDArray[np.int64] = np.array([row.snapshot.n_modes for row in rows], dtype=np.int64)
         self.method: NDArray[np.str_] = np.array([row.snapshot.method for row in rows])
 

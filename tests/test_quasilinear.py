@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, StoppedEarly, theory
+from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, StoppedEarly, Trajectory, solve, theory
 from spectral_mf.solvers.cascade import cascade, march_cascade
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.quasilinear import manifold_through, march_quasilinear
@@ -252,3 +252,13 @@ def test_bad_start_and_times():
         )
     with pytest.raises(InputError, match="increasing"):
         cascade(SelfAttention(5.0), FourierDensity(GENERAL), [0.0, 1.0, 0.5])
+
+
+def test_the_remainder_is_in_the_file_and_is_the_error(tmp_path):
+    model, c, times, expected = general_solution("softmax", 0.0, 1.0)
+    run = solve(model, FourierDensity(c), times, method="quasilinear", order=3, output=tmp_path / "q.h5")
+    error = difference(run.moments[-1, :60], expected[-1, :60])
+    assert error == pytest.approx(run.remainder[-1], rel=0.3)
+    np.testing.assert_array_equal(Trajectory.load(tmp_path / "q.h5").remainder, run.remainder)
+    spectral = solve(model, FourierDensity(c), times, method="spectral")
+    assert np.isnan(spectral.remainder).all()

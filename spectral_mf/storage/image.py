@@ -59,6 +59,7 @@ VARIABLES = {
     "energy_rate_residual": _Variable(
         ("time",), "exp(energy_log_unit)", "dE/dt of the discrete solution minus the dissipation integral"
     ),
+    "remainder": _Variable(("time",), "1", "size of the moments that a truncated expansion leaves out"),
     "mass": _Variable(("time",), "1", "total mass as carried by the solver, never rescaled"),
     "n_modes": _Variable(("time",), "1", "modes, nodes or atoms in use by the solver", np.int64),
     "method": _Variable(("time",), "1", "method in use", _TEXT),
@@ -162,6 +163,7 @@ class RunImage:
             "density": np.array([row.cells for row in rows]),
             "energy": [row.energy for row in rows],
             "energy_rate_residual": [snapshot.energy_rate_residual for snapshot in snapshots],
+            "remainder": [snapshot.remainder for snapshot in snapshots],
             "mass": [row.mass for row in rows],
             "n_modes": [snapshot.n_modes for snapshot in snapshots],
             "method": [snapshot.method for snapshot in snapshots],

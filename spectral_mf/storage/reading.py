@@ -87,7 +87,8 @@ def load_run(path: str | Path) -> Trajectory:
         info = _info(file)
         moments = file["moment_real"][:] + 1j * file["moment_imag"][:]
         columns = {
-            name: file[name][:] for name in ("time", "density", "energy", "energy_rate_residual", "mass", "n_modes")
+            name: file[name][:]
+            for name in ("time", "density", "energy", "energy_rate_residual", "remainder", "mass", "n_modes")
         }
         methods = file["method"].asstr()[:]
         group = file[RESTART]
@@ -104,6 +105,7 @@ def load_run(path: str | Path) -> Trajectory:
             method=str(methods[i]),
             n_modes=int(columns["n_modes"][i]),
             energy_rate_residual=float(columns["energy_rate_residual"][i]),
+            remainder=float(columns["remainder"][i]),
             step=StepState(float(steps[i]), float(errors[i])),
         )
         rows.append(
