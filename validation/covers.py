@@ -43,7 +43,7 @@ class Cover:
         return float(self.uncovered[min(k, self.uncovered.size - 1)])
 
 
-def cover(measure: Measure, reach: float, most: int) -> Cover:
+def cover(measure: Measure, reach: float, most: int, least_mass: float = 0.0) -> Cover:
     """Choose the arc of length 2 reach with the most mass, then the next, and so on, at most `most` times.
 
     Arcs keep their centres 4 reach apart, so that the sides of one wide cluster do not count as clusters: what lies
@@ -56,6 +56,8 @@ def cover(measure: Measure, reach: float, most: int) -> Cover:
         eps in radians, from 0 to 1.
     most : int
         Largest number of arcs.
+    least_mass : float
+        Arcs of less mass are not taken.
     """
     angles, weights = _points(measure, reach)
     masses = weights.copy()
@@ -67,7 +69,7 @@ def cover(measure: Measure, reach: float, most: int) -> Cover:
         total = np.concatenate([[0.0], np.cumsum(np.tile(masses, 2))])
         inside = np.where(allowed, total[past] - total[: angles.size], 0.0)
         best = int(inside.argmax())
-        if inside[best] <= _NOTHING:
+        if inside[best] <= max(least_mass, _NOTHING):
             break
         chosen = np.arange(best, past[best]) % angles.size
         offset = (angles[chosen] - angles[best]) % TWO_PI

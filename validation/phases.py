@@ -9,7 +9,8 @@ dominant mode and λ its growth rate. Definitions, with the thresholds as argume
   of ‖ρ_t‖², and the distance to the manifold is at most `manifold` ‖ρ_t‖. The distance is that to the manifold's point
   with the same c_m. A state that another mode has taken elsewhere has no quasi-linear phase.
 - **clustering** from the end of the phase before, until all mass but `eps` lies within `eps` radians of k points that
-  are at least 4 `eps` apart, for some k <= `most_clusters`; the smallest such k is the number of clusters.
+  are at least 4 `eps` apart and hold at least `eps` each, for some k <= `most_clusters`; the smallest such k is the
+  number of clusters.
 
 The theory's times beside them, for N tokens: T_1 = ln(N^{-1/4} / ‖ρ_0‖) / λ, the end of its linear phase, is when the
 linear solution has the size N^{-1/4} if mode m has taken over; after it T_2 = ln(δ / α) / λ with
@@ -374,7 +375,7 @@ def _clustering(trajectory: Trajectory, eps: float, most: int) -> tuple[Cover, f
     """The clusters in the first row that has them, and the time at which they formed."""
     before: Cover | None = None
     for i, t in enumerate(trajectory.t):
-        found = cover(trajectory.measure(i), eps, most)
+        found = cover(trajectory.measure(i), eps, most, least_mass=eps)
         enough = np.flatnonzero(found.uncovered <= eps)
         if enough.size:
             k = int(enough[0])
