@@ -192,7 +192,7 @@ def _table(comparisons: Sequence[Comparison]) -> str:
         f"<tr{_row_class(entry.holds)}><td>{_formula(entry.quantity)}</td>"
         f'<td class="number" data-name="measured">{_measured(entry)}</td>'
         f'<td class="number" data-name="predicted">{_number(entry.predicted)}</td>'
-        f'<td class="number" data-name="accepted">{_range(entry)}</td>'
+        f'<td class="rule" data-name="accepted">{_range(entry)}</td>'
         f"<td>{_chip(entry.holds)}</td></tr>"
         for entry in comparisons
     )

@@ -108,7 +108,8 @@ def manifold_coordinate(normalization: str, beta: float, level: float) -> float:
 
 def von_mises_moment(kappa: float, n: ArrayLike) -> FloatArray:
     """I_n / I_0, the moments of the density exp(kappa cos) / (2 pi I_0)."""
-    return np.asarray(ive(n, kappa) / ive(0, kappa))
+    order = np.asarray(n, dtype=np.float64)
+    return np.asarray(ive(order, kappa) / ive(0.0, kappa))
 
 
 def w1_uniform_von_mises(kappa: float) -> float:
