@@ -15,6 +15,9 @@ from spectral_mf.trajectory import StepState
 
 FloatArray = NDArray[np.float64]
 
+SMALLEST_STEP = 1e-300
+"""No flow is this fast; steps get here when the state is no longer finite."""
+
 
 class AdaptiveSolver(ABC):
     """A state that moves by steps of the 8(5,3) method.
@@ -105,7 +108,7 @@ class AdaptiveSolver(ABC):
         h = min(self._control.step_size, self._largest_step)
         if h >= remaining * (1.0 - 1e-12):
             return remaining, True
-        if not h > 1e-15 * max(abs(self.t), remaining):
+        if not h > max(1e-15 * abs(self.t), SMALLEST_STEP):
             raise Diverged(
                 f"at t = {self.t:.6g} the solution is no longer finite or needs steps below rounding ({h:.2g}); "
                 "check the initial state, or lower max_modes.",

@@ -29,6 +29,7 @@ from spectral_mf.errors import Diverged, InputError, StoppedEarly
 from spectral_mf.fft import RealTransform
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.model import Model
+from spectral_mf.solvers.adaptive import SMALLEST_STEP
 from spectral_mf.solvers.dop853 import Dop853, error_norm
 from spectral_mf.solvers.linear import finite_moments
 from spectral_mf.solvers.march import MarchOptions
@@ -204,7 +205,7 @@ class CascadeSolver:
             h = min(self._control.step_size, self._largest_step)
             last = h >= remaining * (1.0 - 1e-12)
             h = remaining if last else min(h, 0.5 * remaining) if h > 0.5 * remaining else h
-            if not h > 1e-15 * max(abs(self.t), abs(remaining), 1e-300):
+            if not h > max(1e-15 * abs(self.t), SMALLEST_STEP):
                 raise Diverged(
                     f"at t = {self.t:.6g} the step size fell to rounding; lower the order.", self.t, self.snapshot()
                 )

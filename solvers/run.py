@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -202,7 +201,11 @@ def resume(
         progress=progress or no_progress,
     )
     march = _march(configuration["method"], configuration.get("order"))
-    snapshots = march(old.model, old.rows[-1].snapshot, new, options)
+    if configuration["method"] == "quasilinear":  # its orders are not stored, and cost little to compute again
+        again = march(old.model, old.rows[0].snapshot, np.concatenate([old.t[1:], new]), options)
+        snapshots: Iterator[Snapshot] = islice(again, len(old) - 1, None)
+    else:
+        snapshots = march(old.model, old.rows[-1].snapshot, new, options)
     return _record(info, list(old.rows), snapshots, RunFile.extend(path, info))
 
 

@@ -175,3 +175,11 @@ def test_many_tokens_move_as_their_pairs_do():
 
     exact = solve_ivp(rhs, (0, 3.0), tokens.angles, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
     np.testing.assert_allclose(run.moments[-1, :13], Atoms(exact).moments(12), atol=1e-9)
+
+
+def test_a_distant_end_time_is_no_reason_to_stop():
+    # three unequal gaps: the steps of the last merging, of order 1, are 1e-18 of the end time
+    run = solve(SelfAttention(14.0), Atoms([0.0, 2.1, 4.3]), [0.0, 1e6, 1e18])
+    assert run.complete
+    assert run.n_modes[-1] == 1
+    assert run.energy[-1] == pytest.approx(np.exp(14.0) / 28.0, rel=1e-12)

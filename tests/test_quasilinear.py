@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, StoppedEarly, Trajectory, solve, theory
+from spectral_mf import (
+    Atoms,
+    FourierDensity,
+    InputError,
+    SelfAttention,
+    StoppedEarly,
+    Trajectory,
+    resume,
+    solve,
+    theory,
+)
 from spectral_mf.solvers.cascade import cascade, march_cascade
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.quasilinear import manifold_through, march_quasilinear
@@ -262,3 +272,14 @@ def test_the_remainder_is_in_the_file_and_is_the_error(tmp_path):
     np.testing.assert_array_equal(Trajectory.load(tmp_path / "q.h5").remainder, run.remainder)
     spectral = solve(model, FourierDensity(c), times, method="spectral")
     assert np.isnan(spectral.remainder).all()
+
+
+@pytest.mark.parametrize("order", [2, 6])
+def test_resuming_an_expansion_gives_the_same_bits(tmp_path, order):
+    model, c, times, _ = general_solution("softmax", 0.0, 1.0)
+    grid = np.linspace(times[0], times[-1], 7)
+    whole = solve(model, FourierDensity(c), grid, method="quasilinear", order=order)
+    solve(model, FourierDensity(c), grid[:4], method="quasilinear", order=order, output=tmp_path / "q.h5")
+    again = resume(tmp_path / "q.h5", grid[4:])
+    np.testing.assert_array_equal(again.moments, whole.moments)
+    np.testing.assert_array_equal(again.remainder, whole.remainder)
