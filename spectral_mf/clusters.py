@@ -22,7 +22,7 @@ class Clusters:
         Mean angles in radians.
     masses : ndarray of float64, shape (n,)
     widths : ndarray of float64, shape (n,)
-        Distance between the outermost points, in radians.
+        Extent in radians, as the function that found the clusters defines it.
     """
 
     positions: FloatArray
@@ -46,7 +46,7 @@ def group_points(angles: FloatArray, masses: FloatArray, *, gap: float, period: 
     Returns
     -------
     Clusters
-        The masses add up to those given, exactly up to rounding.
+        The masses add up to those given, exactly up to rounding. Widths are distances between the outermost points.
     """
     present = masses > 0.0
     order = np.argsort(angles[present] % period, kind="stable")

@@ -23,36 +23,16 @@ from numpy.typing import NDArray
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
+from spectral_mf.picture_axes import DENSITY_MAP, MODE_MAP, STYLE, angle_axis, is_log_time, panel, time_axis, title
 from spectral_mf.storage.publishing import checked_place, write_whole
 from spectral_mf.trajectory import Trajectory
 
 FloatArray = NDArray[np.float64]
 
-STYLE: Any = {  # matplotlib types settings by name, which a dict of ours cannot match
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "xtick.labelsize": 8.0,
-    "ytick.labelsize": 8.0,
-    "legend.fontsize": 8.0,
-    "legend.frameon": False,
-    "lines.linewidth": 1.5,
-    "savefig.dpi": 180,
-    "figure.dpi": 100,
-}
-DENSITY_MAP = "viridis"
-MODE_MAP = "viridis"
 SUFFIXES = (".png", ".svg", ".pdf")
 
 _MOST_COLUMNS = 1500
 """Rows of a trajectory beyond which neighbours share a column of the picture."""
-
-_LOG_TIME_DECADES = 3.0
-"""Time is shown on a logarithmic axis when the rows after the first span more decades than this."""
 
 
 def plot_overview(trajectory: Trajectory) -> Figure:
@@ -70,7 +50,7 @@ def plot_overview(trajectory: Trajectory) -> Figure:
         figure = Figure(figsize=(9.0, 6.2), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(2, 2)
-        figure.suptitle(_title(trajectory), fontsize=10.5, x=0.01, ha="left")
+        figure.suptitle(title(trajectory), fontsize=10.5, x=0.01, ha="left")
         plot_density(trajectory, ax=axes[0, 0])
         plot_moments(trajectory, ax=axes[0, 1])
         plot_growth_rates(trajectory.model, ax=axes[1, 0])
@@ -84,14 +64,14 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
     The colours span at most from 1/30 to 30 times uniform: ripples of the linear phase and clusters both show.
     """
     with rc_context(STYLE):
-        figure, ax = _panel(ax, (6.4, 3.4))
+        figure, ax = panel(ax, (6.4, 3.4))
         t, cells = _thinned(trajectory)
         relative = cells * 2.0 * np.pi
         norm = _density_norm(relative)
         theta = trajectory.theta
         half = np.pi / theta.size
         edges = np.concatenate([theta - half, [2.0 * np.pi - half]])
-        log_time = _is_log_time(trajectory.t)
+        log_time = is_log_time(trajectory.t)
         mesh = ax.pcolormesh(
             _edges(t, log_time),
             edges,
@@ -100,11 +80,9 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
             cmap=DENSITY_MAP,
             rasterized=True,
         )
-        ax.set_ylim(edges[0], edges[-1])
-        ax.set_yticks(np.pi * np.array([0.0, 0.5, 1.0, 1.5]), ["0", "π/2", "π", "3π/2"])
-        ax.set_ylabel("angle θ (rad)")
+        angle_axis(ax, edges[0], edges[-1])
         ax.set_title("Density")
-        _time_axis(ax, trajectory.t, log_time)
+        time_axis(ax, trajectory.t, log_time)
         bar = figure.colorbar(mesh, ax=ax, pad=0.02, extend=_extend(relative, norm))
         bar.set_label("density / uniform")
         _plain_ticks(bar.ax, norm)
@@ -122,7 +100,7 @@ def plot_moments(trajectory: Trajectory, *, modes: Sequence[int] | None = None, 
         Modes drawn; by default the six that grow fastest by linear theory, as far as they are not zero.
     """
     with rc_context(STYLE):
-        figure, ax = _panel(ax, (5.4, 3.6))
+        figure, ax = panel(ax, (5.4, 3.6))
         sizes = np.abs(trajectory.moments)
         chosen = _fastest_modes(trajectory) if modes is None else list(modes)
         if not chosen:
@@ -140,7 +118,7 @@ def plot_moments(trajectory: Trajectory, *, modes: Sequence[int] | None = None, 
         ax.set_ylim(0.5 * low, 1.6 if not positive.size or positive.max() > 0.05 else 10.0 * positive.max())
         ax.set_ylabel("$|c_k|$")
         ax.set_title("Moments (solid) and linear theory (dashed)")
-        _time_axis(ax, t, _is_log_time(t))
+        time_axis(ax, t, is_log_time(t))
         if chosen:
             ax.legend(
                 loc="upper left",
@@ -163,7 +141,7 @@ def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | No
         Modes drawn; by default a little more than twice the dominant one.
     """
     with rc_context(STYLE):
-        figure, ax = _panel(ax, (5.4, 3.2))
+        figure, ax = panel(ax, (5.4, 3.2))
         dominant = dominant_mode(model)
         k = np.arange(1, (n_modes or max(8, round(2.6 * dominant.modes[-1]))) + 1)
         rates = model.growth_rate(k)
@@ -196,7 +174,7 @@ def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | No
 def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
     """Interaction energy over time, from the uniform density's to that of a single point."""
     with rc_context(STYLE):
-        figure, ax = _panel(ax, (5.4, 3.2))
+        figure, ax = panel(ax, (5.4, 3.2))
         model = trajectory.model
         one = np.ones(model.bandwidth + 1, dtype=np.complex128)
         uniform = float(model.energy(np.eye(1, one.size, dtype=np.complex128)[0]))
@@ -214,7 +192,7 @@ def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
             ax.text(0.5, 0.5, "uniform at all times", transform=ax.transAxes, ha="center", color="0.4")
         ax.set_ylabel("energy above uniform / that of one point")
         ax.set_title("Energy")
-        _time_axis(ax, t, _is_log_time(t))
+        time_axis(ax, t, is_log_time(t))
         return figure
 
 
@@ -239,35 +217,13 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = True) -> 
     return place
 
 
-def _panel(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """The figure and axes to draw into; new ones if none are given."""
-    if ax is not None:
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        return figure, ax
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots()
-
-
-def _title(trajectory: Trajectory) -> str:
-    parameters = trajectory.model.to_dict()
-    kinds = {"softmax": "SA", "none": "USA", "peak": "USA, time in units of e^-β"}
-    name = kinds.get(str(parameters.get("normalization")), str(parameters.get("type")))
-    beta = f", β = {parameters['beta']:g}" if "beta" in parameters else ""
-    noise = f", κ = {trajectory.model.diffusion:g}" if trajectory.model.diffusion > 0.0 else ""
-    methods = " → ".join(dict.fromkeys(str(method) for method in trajectory.method))
-    state = "" if trajectory.complete else "; partial"
-    return f"{name}{beta}{noise}, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g} ({methods}{state})"
-
-
 def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> None:
     """|c_k(0)| exp(lambda_k t), as far as it stays below 1."""
     start = abs(trajectory.moments[0, k])
     if start == 0.0:
         return
     t = np.linspace(trajectory.t[0], trajectory.t[-1], 400)
-    if _is_log_time(trajectory.t):
+    if is_log_time(trajectory.t):
         t = np.unique(np.concatenate([t, np.geomspace(max(trajectory.t[1], 1e-300), trajectory.t[-1], 400)]))
     exponent = math.log(start) + float(trajectory.model.growth_rate(k)) * (t - trajectory.t[0])
     line = np.exp(np.where(exponent <= 0.0, exponent, np.nan))
@@ -323,11 +279,6 @@ def _plain_ticks(ax: Axes, norm: Normalize) -> None:
     ax.set_yticks([], minor=True)
 
 
-def _is_log_time(t: FloatArray) -> bool:
-    later = t[t > 0.0]
-    return later.size > 2 and math.log10(float(later[-1] / later[0])) > _LOG_TIME_DECADES
-
-
 def _edges(t: FloatArray, log_time: bool) -> FloatArray:
     """Edges of the picture's columns: midway between the times."""
     if t.size == 1:
@@ -337,12 +288,3 @@ def _edges(t: FloatArray, log_time: bool) -> FloatArray:
         return np.exp(_edges(logs, False))
     middle = 0.5 * (t[1:] + t[:-1])
     return np.concatenate([[t[0]], middle, [t[-1]]])
-
-
-def _time_axis(ax: Axes, t: FloatArray, log_time: bool) -> None:
-    ax.set_xlabel("time t")
-    if log_time:
-        ax.set_xscale("log")
-        ax.set_xlim(float(t[t > 0.0][0]), float(t[-1]))
-    elif t.size > 1:
-        ax.set_xlim(float(t[0]), float(t[-1]))

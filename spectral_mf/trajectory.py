@@ -239,11 +239,18 @@ class Trajectory:
 
         return to_xarray(self)
 
-    def plot(self) -> Figure:
-        """Overview picture: space-time density, moments against linear theory, growth rates, energy."""
-        from spectral_mf.plotting import plot_overview
+    def plot(self, picture: str = "overview") -> Figure:
+        """A picture of the run.
 
-        return plot_overview(self)
+        Parameters
+        ----------
+        picture : str
+            "overview" (density, moments against linear theory, growth rates, energy) or another of
+            `spectral_mf.pictures.PICTURES`.
+        """
+        from spectral_mf.pictures import draw
+
+        return draw(self, picture)
 
     def __repr__(self) -> str:
         return f"Trajectory({len(self)} rows, t = {self.t[0]:g} .. {self.t[-1]:g}, {self.status})"

@@ -24,6 +24,9 @@ class Kind(StrEnum):
     MOMENTS = "moments"
     RATES = "rates"
     ENERGY = "energy"
+    CHARACTERISTICS = "characteristics"
+    CLUSTERS = "clusters"
+    STAIRCASE = "staircase"
 
 
 def plot(
@@ -33,7 +36,12 @@ def plot(
         typer.Option("--output", "-o", metavar="FILE", help="Picture, .png, .svg or .pdf (default: FILE with .png)."),
     ] = None,
     kind: Annotated[
-        Kind, typer.Option(metavar="NAME", help="overview, density, moments, rates or energy.")
+        Kind,
+        typer.Option(
+            metavar="NAME",
+            help="overview, density, moments, rates, energy, characteristics, clusters (tree of mergers) or staircase "
+            "(of the energy).",
+        ),
     ] = Kind.OVERVIEW,
 ) -> None:
     """Draw a picture of a run; an existing picture is replaced."""
@@ -48,16 +56,6 @@ def plot(
 
 def draw(trajectory: Trajectory, kind: Kind) -> Figure:
     """Make the figure of one kind."""
-    from spectral_mf import plotting
+    from spectral_mf import pictures
 
-    match kind:
-        case Kind.DENSITY:
-            return plotting.plot_density(trajectory)
-        case Kind.MOMENTS:
-            return plotting.plot_moments(trajectory)
-        case Kind.RATES:
-            return plotting.plot_growth_rates(trajectory.model)
-        case Kind.ENERGY:
-            return plotting.plot_energy(trajectory)
-        case _:
-            return plotting.plot_overview(trajectory)
+    return pictures.draw(trajectory, kind)

@@ -1,0 +1,204 @@
+"""Pictures of the collapse: characteristics over the density, the tree of clusters, the energy staircase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from spectral_mf.characteristic_lines import characteristic_lines
+from spectral_mf.cluster_history import ClusterHistory, ClusterTrack, clusters
+from spectral_mf.energy_staircase import EnergyStaircase, energy_staircase
+from spectral_mf.errors import InputError
+from spectral_mf.picture_axes import DENSITY_MAP, STYLE, angle_axis, panel, time_axis, title
+from spectral_mf.plotting import plot_density
+from spectral_mf.trajectory import Trajectory
+
+FloatArray = NDArray[np.float64]
+
+TWO_PI = 2.0 * np.pi
+
+_THICKEST = 9.0
+"""Width of the line of a cluster that holds all mass, in points."""
+
+
+def plot_characteristics(trajectory: Trajectory, *, n_lines: int = 48, ax: Axes | None = None) -> Figure:
+    """Characteristics X(t; label) over the density: paths of equal shares of the mass, or of the atoms.
+
+    Parameters
+    ----------
+    n_lines : int
+        Number of paths.
+
+    Raises
+    ------
+    InputError
+        If the run has diffusion: then mass does not move along characteristics.
+    """
+    lines = characteristic_lines(trajectory, n_lines)
+    with rc_context(STYLE):
+        figure = plot_density(trajectory, ax=ax)
+        axes = figure.axes[0] if ax is None else ax
+        limits = axes.get_ylim()
+        for line in lines:
+            for copy in _turns(line, *limits):
+                axes.plot(trajectory.t, copy, color="white", linewidth=0.5, alpha=0.7)
+        axes.set_ylim(*limits)
+        axes.set_title("Characteristics over the density")
+        return figure
+
+
+def plot_cluster_tree(
+    trajectory: Trajectory, *, history: ClusterHistory | None = None, ax: Axes | None = None
+) -> Figure:
+    """Positions of the clusters over logarithmic time; lines as thick as mass, joined where clusters merge.
+
+    The light band about a line is the cluster's width.
+
+    Parameters
+    ----------
+    history : ClusterHistory, optional
+        The run's clusters, if they are known already.
+
+    Raises
+    ------
+    InputError
+        If no row has a cluster.
+    """
+    found = clusters(trajectory) if history is None else history
+    if not found.tracks:
+        raise InputError("no row of this run has a cluster, so there is no tree; solve to a later time.")
+    with rc_context(STYLE):
+        figure, ax = panel(ax, (6.4, 3.6))
+        colours = colormaps[DENSITY_MAP](np.linspace(0.05, 0.75, len(found.tracks)))
+        for track, colour in zip(found.tracks, colours, strict=True):
+            t, angle, mass, width = _path(found, track)
+            for copy in _turns(angle, 0.0, TWO_PI):
+                ax.fill_between(t, copy - width, copy + width, color=colour, alpha=0.18, linewidth=0.0)
+                points = np.stack([t, copy], axis=1)
+                ax.add_collection(
+                    LineCollection(
+                        list(np.stack([points[:-1], points[1:]], axis=1)),
+                        linewidths=_THICKEST * np.minimum(mass[:-1], mass[1:]),
+                        colors=[colour],
+                        capstyle="round",
+                    )
+                )
+                if t.size == 1:
+                    ax.plot(t, copy, "o", color=colour, markersize=0.6 * _THICKEST * math.sqrt(mass[0]))
+            if track.merged_into is None and track.t[-1] == found.t[-1]:
+                ax.annotate(
+                    f"{track.masses[-1]:.2g}",
+                    (track.t[-1], track.positions[-1]),
+                    xytext=(7, 0),
+                    textcoords="offset points",
+                    va="center",
+                    color=colour,
+                    annotation_clip=False,
+                )
+        angle_axis(ax)
+        _log_time_axis(ax, found.t, max(float(found.tracks[0].t[0]), 0.0))
+        for merger in found.mergers:
+            ax.axvline(merger.t, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
+        ax.set_title(_tree_title(found))
+        return figure
+
+
+def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase | None = None) -> Figure:
+    """Energy as a share of a single point's, over logarithmic time and over the rescaled clock of mergers.
+
+    Parameters
+    ----------
+    staircase : EnergyStaircase, optional
+        The run's staircase, if it is known already.
+    """
+    steps = energy_staircase(trajectory) if staircase is None else staircase
+    colour = colormaps[DENSITY_MAP](0.25)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        left, right = figure.subplots(1, 2, sharey=True)
+        figure.suptitle(title(trajectory), fontsize=10.5, x=0.01, ha="left")
+        left.plot(steps.fine.t, steps.fine.share, color=colour)
+        for jump in steps.jumps:
+            for ax, place in ((left, jump.t), (right, jump.clock)):
+                ax.axvline(place, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
+            left.annotate(
+                f"t = {jump.t:.4g}",
+                (jump.t, jump.after),
+                xytext=(-4, 3),
+                textcoords="offset points",
+                ha="right",
+                va="bottom",
+                fontsize=8.0,
+                color="0.3",
+            )
+        left.set_ylim(0.0, 1.05)
+        left.set_ylabel("energy / that of one point")
+        left.set_title("Energy over time")
+        _log_time_axis(left, steps.t, 0.0)
+        right.set_title("Energy over the clock of mergers")
+        right.set_xlabel("rescaled time τ")
+        known = np.isfinite(steps.fine.clock)
+        if known.any():
+            right.plot(steps.fine.clock[known], steps.fine.share[known], color=colour)
+        else:
+            right.set_xticks([])
+            reason = (
+                "with diffusion clusters do not move as points"
+                if trajectory.model.diffusion > 0.0
+                else ("no row has clusters that are narrow")
+            )
+            right.text(0.5, 0.5, f"no clock: {reason}", transform=right.transAxes, ha="center", color="0.4")
+        return figure
+
+
+def _turns(angle: FloatArray, low: float, high: float) -> Iterator[FloatArray]:
+    """Copies of a continuous path, whole turns apart, that pass between two angles: the axes cut them at the seam."""
+    first = math.floor((float(angle.min()) - high) / TWO_PI)
+    last = math.ceil((float(angle.max()) - low) / TWO_PI)
+    for turn in range(first, last + 1):
+        copy = angle - TWO_PI * turn
+        if copy.max() >= low and copy.min() <= high:
+            yield copy
+
+
+def _path(history: ClusterHistory, track: ClusterTrack) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Times, angles (continuous), masses and widths of a track, through the points where clusters merge into one."""
+    t, angle = list(track.t), list(track.positions)
+    mass, width = list(track.masses), list(track.widths)
+    for merger in reversed(history.mergers):
+        if track.number not in (merger.absorbed, merger.into) or merger.t in t:
+            continue
+        heir = history.tracks[merger.into]
+        meeting = heir.positions[np.searchsorted(heir.t, merger.interval[1])]
+        at = int(np.searchsorted(t, merger.t))
+        t.insert(at, merger.t)
+        angle.insert(at, meeting)
+        mass.insert(at, mass[min(at, len(mass) - 1)])
+        width.insert(at, 0.0)
+    return np.array(t), np.unwrap(np.array(angle)), np.array(mass), np.array(width)
+
+
+def _log_time_axis(ax: Axes, t: FloatArray, start: float) -> None:
+    """Logarithmic time from a start on, which may be 0; linear if there is only one time after 0."""
+    later = t[t > 0.0]
+    if later.size < 2:
+        time_axis(ax, t, False)
+        return
+    time_axis(ax, t, True)
+    ax.set_xlim(max(0.9 * start, float(later[0])), float(t[-1]))
+
+
+def _tree_title(history: ClusterHistory) -> str:
+    text = f"Clusters (numbers: mass); {len(history.mergers)} merger" + ("s" if len(history.mergers) != 1 else "")
+    times = ", ".join(f"{merger.t:.4g}" for merger in history.mergers[:4])
+    more = ", …" if len(history.mergers) > 4 else ""
+    return f"{text} at t = {times}{more}" if times else text
