@@ -8,9 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_mf import Atoms, FourierDensity, InputError, ResolutionExhausted, SelfAttention, Trajectory, resume, solve
+from spectral_mf import (
+    Atoms,
+    FourierDensity,
+    InputError,
+    ResolutionExhausted,
+    SelfAttention,
+    Trajectory,
+    panels,
+    resume,
+    solve,
+)
+from spectral_mf.flow_map import FlowMap
+from spectral_mf.solvers.atom_dynamics import point_velocity
 from spectral_mf.solvers.auto import march_auto
-from spectral_mf.solvers.characteristics import march_characteristics
+from spectral_mf.solvers.characteristics import CharacteristicSolver, march_characteristics
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import march_spectral
 from spectral_mf.trajectory import Snapshot
@@ -236,3 +248,36 @@ def test_auto_at_a_bandwidth_above_its_hand_over():
     run = solve(SelfAttention(1e4), FourierDensity.from_modes({141: 1e-6}), [0.0, 2.0], symmetry="none")
     rate = np.log(abs(run.moments[-1, 141]) / 1e-6) / 2.0
     assert rate == pytest.approx(0.73572135460673, rel=1e-8)
+
+
+def test_far_from_all_mass_velocities_are_those_of_direct_sums():
+    # beta = 30, mass near 1: at pi + 1 the softmax's denominator is e^-60 of its maximum, moments know nothing
+    model = SelfAttention(30.0)
+    angles = np.linspace(0.9, 1.1, 20)
+    masses = np.full(20, 0.05)
+    theta = np.array([1.05, 2.0, 3.5, 4.0, 1.0 + np.pi])
+    moments = Atoms(angles, masses).moments(model.bandwidth)
+    d = theta[:, None] - angles
+    e = np.exp(30.0 * (np.cos(d) - np.cos(d).max(axis=1, keepdims=True)))
+    exact = -(e * np.sin(d)).sum(axis=1) / e.sum(axis=1)
+    np.testing.assert_allclose(point_velocity(model, theta, angles, masses, moments), exact, atol=1e-6)
+    np.testing.assert_allclose(point_velocity(model, theta, angles, masses, moments)[2:], exact[2:], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("stray", "gathered"), [(1e-13, True), (1e-8, False)])
+def test_mass_on_its_way_is_not_given_to_a_point(stray, gathered):
+    # one period of 64 panels: all labels sit at 1, but for one panel half way between that point and its image
+    edges = np.linspace(0.0, 2.0 * np.pi, 65)
+    initial = np.full((64, 16), 1.0)
+    initial[40] = stray
+    initial /= (panels.weights_of(edges) * initial).sum()
+    displacement = 1.0 - panels.nodes_of(edges)
+    displacement[40] = 0.5
+    solver = CharacteristicSolver(
+        SelfAttention(5.0), 0.0, FlowMap(edges, initial, displacement), MarchOptions(rtol=1e-10)
+    )
+    found = solver.points()
+    assert (found is not None) == gathered
+    if found is not None:
+        np.testing.assert_allclose(found[0], [1.0], atol=1e-12)
+        assert found[1].sum() == pytest.approx(1.0, abs=1e-15)
