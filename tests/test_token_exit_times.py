@@ -1,6 +1,7 @@
 """Exit times of tokens by both statistics, against theory, hand-made runs, and the published experiment run again."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,13 @@ from spectral_mf.validation.histogram_exit import (
 )
 from spectral_mf.validation.particles import simulate
 from spectral_mf.validation.replicates import sample_tokens
-from spectral_mf.validation.token_exit_times import TokenExit, TokenExitTimes, judge_tokens, token_exit_times
+from spectral_mf.validation.token_exit_times import (
+    TokenExit,
+    TokenExitTimes,
+    judge_tokens,
+    moment_exit,
+    token_exit_times,
+)
 
 USA = SelfAttention(2.0, "none")
 RATE = 1.377896895397
@@ -125,7 +132,18 @@ def test_made_up_runs_agree_and_lost_ones_are_kept_apart():
     np.testing.assert_array_equal(verdict.overtaken_share, 0.1)
     assert [t.size for t in made_up(lost=6).moment_sample().times] == [54, 54, 54]
     assert [t.size for t in made_up(lost=6).histogram_times()] == [60, 60, 60]
+    assert [t.size for t in made_up(lost=6).residuals()] == [54, 54, 54]
     assert verdict.slope.relative_half_width < 0.03
+
+
+def test_overtaken_runs_count_in_plain_statistics_and_not_in_controlled_ones():
+    clean = made_up()
+    late = [TokenExit(run.start, run.moment_time + 1.0, run.histogram_time, 3) for run in clean.runs[0][:5]]
+    mixed = replace(clean, runs=((*late, *clean.runs[0][5:]), *clean.runs[1:]))
+    np.testing.assert_array_equal(mixed.residuals()[0], clean.residuals()[0][5:])
+    assert mixed.moment_sample().times[0].size == 60
+    assert mixed.overtaken.tolist() == [5, 0, 0]
+    assert mixed.lost.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("wrong", [made_up(rate=1.02 * RATE), made_up(rate=0.98 * RATE), made_up(shift=0.05)])
@@ -141,6 +159,20 @@ def test_a_run_that_another_mode_wins_is_lost():
     assert 0 < len(lost) == found.lost[0] <= found.overtaken[0]
     assert all(run.first_mode not in (None, 3) for run in lost)
     assert all(np.isfinite(t) for times in found.moment_sample().times for t in times)
+
+
+def test_a_mode_that_reaches_the_level_after_another_has_clustered_has_no_exit():
+    t = np.linspace(0.0, 6.0, 13)
+    others, mine = 0.01 * np.exp(t), 0.01 * np.exp(0.7 * t)  # 0.3 at ln(30) = 3.4 and at 4.86; 0.6 at ln(60) = 4.09
+    sizes = np.stack([np.ones_like(t), others, mine, 1e-3 * np.ones_like(t)], axis=1)
+    assert moment_exit(t, sizes, 2, 0.3) == (None, 1)
+    assert moment_exit(t, sizes[:, [0, 2, 1, 3]], 2, 0.3) == (pytest.approx(math.log(30), abs=1e-9), 2)
+    # a level that is reached between the other's exit and its clustering: overtaken, not lost
+    time, first = moment_exit(t, sizes, 2, 0.15)
+    assert (time, first) == (pytest.approx(math.log(15) / 0.7, abs=1e-9), 1)
+    # multiples of the mode do not win against it
+    assert moment_exit(t, np.stack([np.ones_like(t), mine, others], axis=1), 1, 0.3)[0] is not None
+    assert moment_exit(t[:3], sizes[:3], 2, 0.3) == (None, None)
 
 
 def test_replicates_are_reproducible_one_by_one():

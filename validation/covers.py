@@ -64,7 +64,8 @@ def cover(measure: Measure, reach: float, most: int, least_mass: float = 0.0) ->
     turns = np.concatenate([angles, angles + TWO_PI])
     past = np.searchsorted(turns, angles + 2.0 * reach, side="right")  # an arc begins at each point
     allowed = np.ones(angles.size, dtype=bool)
-    positions, covered = [], []
+    positions: list[float] = []
+    covered: list[float] = []
     while len(positions) < most:
         total = np.concatenate([[0.0], np.cumsum(np.tile(masses, 2))])
         inside = np.where(allowed, total[past] - total[: angles.size], 0.0)

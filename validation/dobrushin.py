@@ -117,7 +117,7 @@ class DobrushinCheck:
     @property
     def log_bounds(self) -> FloatArray:
         """Logarithm of the bound, 2 C t + ln W_1(μ_0, ν_0); shape (n_times,). The bound itself may overflow."""
-        return 2.0 * self.constant * (self.t - self.t[0]) + math.log(self.distances[0])
+        return np.asarray(2.0 * self.constant * (self.t - self.t[0]) + math.log(self.distances[0]))
 
     @property
     def holds(self) -> bool:
@@ -128,7 +128,7 @@ class DobrushinCheck:
     def rates(self) -> FloatArray:
         """Mean growth rate of the distance since the start, ln(W_1(t) / W_1(0)) / t; shape (n_times - 1,)."""
         with np.errstate(divide="ignore"):
-            return np.log(self.distances[1:] / self.distances[0]) / (self.t[1:] - self.t[0])
+            return np.asarray(np.log(self.distances[1:] / self.distances[0]) / (self.t[1:] - self.t[0]))
 
     @property
     def tightness(self) -> float:

@@ -8,14 +8,17 @@
   adds to it. What is missing to the threshold is therefore smaller for small N, the crossing earlier, and the slope in
   ln N larger than 1 / (2 lambda), the slope of the dominant mode. `histogram_exit_time` predicts by how much.
 
-Tokens always gather in one point in the end, so that |c_m| reaches any level some day. A run is **lost** if another
-mode that is no multiple of m has reached `LOST` before; it has no exit time by the dominant mode, and is counted apart.
-It is **overtaken** if another mode was the first to reach the level, whether |c_m| follows or not.
+Two kinds of runs are counted apart. In an **overtaken** run another mode was the first to reach the level: that mode
+has won, and delays |c_m| even if |c_m| follows. A run is **lost** if |c_m| does not follow before another mode, no
+multiple of m, has reached `LOST`: it has no exit time. (Tokens gather in one point in the end, so that |c_m| reaches
+any level some day.) Overtaken runs are those with a small |c_m(0)|, the late ones: to leave them out of plain means and
+deviations would bias those, so plain statistics leave out the lost runs only.
 
 The start of a run is known exactly, and so is its mean: in t = r - ln|c_m(0)| / lambda the second term carries most of
-the spread. Means and slopes of r, with E ln|c_m(0)| = -(ln N + gamma) / 2 added, are the *controlled* ones (a control
-variate): the same expectation with a fourth to a tenth of the error, and less bias by the runs that are lost, which are
-those with a small |c_m(0)|.
+the spread. Means and slopes of r over the runs that the dominant mode has won, with E ln|c_m(0)| = -(ln N + gamma) / 2
+of all runs added, are the *controlled* ones (a control variate), with a fourth to a tenth of the error. In the theory r
+is the same for all runs, so that the choice of runs does not matter to it; what it neglects, the pull of other modes,
+is largest in the overtaken ones.
 """
 
 from __future__ import annotations
@@ -129,11 +132,17 @@ class TokenExitTimes:
         )
 
     def residuals(self) -> tuple[FloatArray, ...]:
-        """Residuals r = t + ln|c_m(0)| / lambda of the runs that are not lost; theory has ln(z) / lambda."""
-        rate = theory.dominant_mode(self.model).rate
-        return tuple(
-            np.array([r.moment_time + math.log(r.start) / rate for r in runs if r.moment_time is not None])
+        """Residuals r = t + ln|c_m(0)| / lambda of the runs that the dominant mode won; theory has ln(z) / lambda."""
+        dominant = theory.dominant_mode(self.model)
+        won = (
+            [run for run in runs if run.moment_time is not None and run.first_mode == dominant.mode]
             for runs in self.runs
+        )
+        return tuple(
+            np.array(
+                [run.moment_time + math.log(run.start) / dominant.rate for run in runs if run.moment_time is not None]
+            )
+            for runs in won
         )
 
 
@@ -253,14 +262,16 @@ def judge_tokens(
     Raises
     ------
     InputError
-        If a number of tokens has fewer than 3 exit times, or there are fewer than 2 numbers of tokens.
+        If a number of tokens has fewer than 3 runs that the dominant mode won, or there are fewer than 2 numbers.
     """
+    residuals = times.residuals()
+    if min(r.size for r in residuals) < 3:
+        raise InputError("a verdict needs 3 runs that the dominant mode won at each N; run more replicates.")
     plain = judge(times.moment_sample(), confidence=confidence, mean_confidence=mean_confidence)
     predicted = [theory.exit_time(times.model, int(n), times.level) for n in times.n_tokens]
     rate = predicted[0].growth_rate
     z = float(stats.norm.ppf(0.5 + 0.5 * confidence))
     z_mean = float(stats.norm.ppf(0.5 + 0.5 * mean_confidence))
-    residuals = times.residuals()
     means = tuple(
         _estimate(
             float(r.mean()) + 0.5 * (math.log(n) + float(np.euler_gamma)) / rate,
@@ -319,16 +330,34 @@ def _exit(
         sizes.append(np.abs(token_moments(snapshot.measure.angles, snapshot.measure.weights, n_modes)))  # type: ignore[attr-defined]
         variations.append(total_variation(snapshot.measure, bins))
     curves, axis = np.array(sizes), np.array(t)
-    crossings = {k: smooth_rise(axis, curves[:, k], level) for k in range(1, n_modes + 1)}
-    times_of = {k: crossing for k, crossing in crossings.items() if crossing is not None}
-    won = smooth_rise(axis, curves[:, others].max(axis=1), LOST)
-    mine = crossings[mode]
+    moment_time, first_mode = moment_exit(axis, curves, mode, level)
     return TokenExit(
         start=float(curves[0, mode]),
-        moment_time=None if mine is None or (won is not None and won < mine) else mine,
+        moment_time=moment_time,
         histogram_time=smooth_rise(axis, np.array(variations), threshold),
-        first_mode=min(times_of, key=lambda k: times_of[k]) if times_of else None,
+        first_mode=first_mode,
     )
+
+
+def moment_exit(t: FloatArray, sizes: FloatArray, mode: int, level: float) -> tuple[float | None, int | None]:
+    """Exit time of a mode, None if another has reached `LOST` before; and the mode that first reached the level.
+
+    Parameters
+    ----------
+    t : ndarray of float64, shape (n_times,)
+    sizes : ndarray of float64, shape (n_times, K + 1)
+        |c_0| .. |c_K|, K >= mode.
+    mode : int
+    level : float
+    """
+    modes = range(1, sizes.shape[1])
+    crossings = {k: time for k in modes if (time := smooth_rise(t, sizes[:, k], level)) is not None}
+    first = min(crossings, key=lambda k: crossings[k], default=None)
+    lost = [smooth_rise(t, sizes[:, k], LOST) for k in modes if k % mode]
+    mine = crossings.get(mode)
+    if mine is not None and any(time is not None and time < mine for time in lost):
+        mine = None
+    return mine, first
 
 
 def _slope(n_tokens: NDArray[np.int64], values: Sequence[FloatArray]) -> tuple[float, float]:
