@@ -18,7 +18,7 @@ from spectral_mf.model import Model
 from spectral_mf.solvers.characteristics import flow_of, march_characteristics
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import march_spectral
-from spectral_mf.trajectory import Snapshot
+from spectral_mf.trajectory import Snapshot, StepState
 
 HAND_OVER_MODES = 768
 """Beyond this many modes the flow map is the cheaper of the two."""
@@ -58,4 +58,4 @@ def _handed_over(model: Model, state: Snapshot, options: MarchOptions) -> Snapsh
         raise ResolutionExhausted(
             f"at t = {state.t:.6g} the density is too sharp for Fourier modes, and {refusal}", state.t, state
         ) from None
-    return replace(state, measure=flow, step=None)
+    return replace(state, measure=flow, step=StepState())

@@ -177,7 +177,7 @@ def march_characteristics(
     measure = start.measure
     if isinstance(measure, FourierDensity):
         measure = flow_of(measure, model, options)
-        start = replace(start, measure=measure, step=None)
+        start = replace(start, measure=measure, step=StepState())
     if isinstance(measure, FlowMap) and not measure.displacement.any() and _is_uniform(measure):
         return (Snapshot(float(t), measure, "characteristics", measure.n_modes * measure.fold) for t in times)
     return _snapshots(_solver(model, start, options), times)

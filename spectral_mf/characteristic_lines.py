@@ -20,6 +20,7 @@ from spectral_mf.measure import Measure
 from spectral_mf.trajectory import Trajectory
 
 FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
 
 _STEPS = 8
 """Runge-Kutta steps between two rows of Fourier modes."""
@@ -118,17 +119,19 @@ def _nearest(angles: FloatArray, x: FloatArray) -> NDArray[np.int64]:
     return np.asarray(number[closer], dtype=np.int64)
 
 
-def _integrated(trajectory: Trajectory, row: int, moments: CubicSpline | None, x: FloatArray) -> FloatArray:
+def _integrated(
+    trajectory: Trajectory, row: int, moments: CubicSpline[np.complex128] | None, x: FloatArray
+) -> FloatArray:
     """Angles at the next row by the classical Runge-Kutta method."""
     start, end = float(trajectory.t[row]), float(trajectory.t[row + 1])
     h = (end - start) / _STEPS
 
     def velocity(t: float, angles: FloatArray) -> FloatArray:
         share = (t - start) / (end - start)
-        c = (
+        c: ComplexArray = (
             (1.0 - share) * trajectory.moments[row] + share * trajectory.moments[row + 1]
             if moments is None
-            else moments(t)
+            else np.asarray(moments(t), dtype=np.complex128)
         )
         return trajectory.model.velocity(c, angles)
 

@@ -263,5 +263,6 @@ class _Linker:
             found = np.array(
                 [(self._rows[i].positions[j], self._rows[i].masses[j], self._rows[i].widths[j]) for i, j in members]
             )
-            made.append(ClusterTrack(number, rows, self._t[rows], *found.T, self._ends.get(number)))
+            positions, masses, widths = found.T
+            made.append(ClusterTrack(number, rows, self._t[rows], positions, masses, widths, self._ends.get(number)))
         return tuple(made)

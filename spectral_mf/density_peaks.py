@@ -93,7 +93,7 @@ def find_clusters(measure: Measure, *, resolution: float = RESOLUTION, prominenc
         none = np.empty(0)
         return Clusters(none, none, none)
     angles, masses = _points(measure, seen.size)
-    bounds = _lows(seen, peaks) * (TWO_PI / seen.size)
+    bounds: FloatArray = _lows(seen, peaks).astype(np.float64) * (TWO_PI / seen.size)
     return _parts(angles, masses, bounds)
 
 
