@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicSpline
 
 from spectral_mf import Atoms, FourierDensity, SelfAttention, solve
 from spectral_mf.trajectory import Trajectory
 from spectral_mf.validation.checks import closed_forms
 from spectral_mf.validation.claims import Parameters
+from spectral_mf.validation.crossings import smooth_rise
 from spectral_mf.validation.drawing import THEORY, colours, legend, panel
 from spectral_mf.validation.findings import Comparison, Finding, Picture, at_least, at_most, within
 
@@ -27,16 +27,8 @@ def single_mode(alpha: float, mode: int) -> FourierDensity:
 
 def crossing_times(t: FloatArray, sizes: FloatArray, levels: ArrayLike) -> FloatArray:
     """Times at which a growing size reaches levels, by a spline through its logarithm; nan where it does not."""
-    curve = CubicSpline(t, np.log(sizes))
-    times = []
-    for level in np.atleast_1d(levels):
-        after = int(np.argmax(sizes >= level))
-        if sizes[after] < level or after == 0:
-            times.append(math.nan)
-        else:
-            reached = curve.solve(math.log(level), extrapolate=False)
-            times.append(float(reached[reached >= t[after - 1]][0]))
-    return np.array(times)
+    found = [smooth_rise(t, sizes, float(level)) for level in np.atleast_1d(levels)]
+    return np.array([math.nan if time is None else time for time in found])
 
 
 def amplitude_equation(p: Parameters) -> Finding:
