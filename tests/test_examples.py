@@ -1,0 +1,51 @@
+"""The examples run as they are, in an empty folder, and find what theory says."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+
+def run(checkout, folder, name):
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, checkout / "examples" / name],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_every_example_is_run(checkout):
+    assert {path.name for path in (checkout / "examples").glob("*.py")} == {"linear_growth.py", "collapse.py"}
+
+
+def test_linear_growth(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "linear_growth.py")
+    assert [path.name for path in tmp_path.iterdir()] == ["linear_growth.png"]
+    rates = {int(row[0]): float(row[1]) for row in re.findall(r"^ +(\d)  ([\d.]+)", shown, re.MULTILINE)}
+    assert rates[3] == pytest.approx(0.6826783336167, abs=1e-6)  # 18.59607030447 / 27.2398718236
+    assert rates[4] == pytest.approx(16.34635124 / 27.2398718236, abs=1e-6)
+    assert set(rates) == {1, 2, 3, 4, 5, 6}
+
+
+def test_collapse(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "collapse.py")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "collapse.h5",
+        "collapse-clusters.png",
+        "collapse-staircase.png",
+    }
+    assert "methods: spectral, then characteristics, then atoms" in shown
+    masses = [float(mass) for mass in re.findall(r"mass ([\d.]+)", shown)]
+    assert len(masses) == 2
+    assert sum(masses) == pytest.approx(1.0, abs=2e-6)
+    (merger,) = re.findall(r"two merge at t = ([\d.]+)", shown)
+    assert 170.0 < float(merger) < 190.0
