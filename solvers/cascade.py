@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
+from spectral_mf.arguments import integer_at_least
 from spectral_mf.errors import Diverged, InputError, StoppedEarly
 from spectral_mf.fft import RealTransform
 from spectral_mf.fourier_density import FourierDensity
@@ -337,6 +338,4 @@ def _march(solver: CascadeSolver, times: FloatArray) -> Iterator[Snapshot]:
 
 def check_order(order: int) -> int:
     """The order as an int; InputError unless it is an integer of at least 1."""
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
-        raise InputError(f"order = {order!r} is not allowed; give an integer of at least 1.")
-    return int(order)
+    return integer_at_least("order", order, 1)

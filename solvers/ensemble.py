@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import check_model, finite_number, integer_at_least, number_between, number_from_to
 from spectral_mf.errors import InputError, ResolutionExhausted
 from spectral_mf.model import Model
+from spectral_mf.output_times import time_grid
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import SpectralSolver
 
@@ -28,7 +30,7 @@ def solve_ensemble(
     moments : array_like of complex, shape (B, K + 1)
         c_0 .. c_K of each initial density.
     times : array_like of float, shape (n_times,)
-        Increasing output times; the first is the initial time.
+        Increasing output times; the first is the initial time. Or an end time, as for `solve`.
     rtol : float
         Error allowed a step, relative to each density's perturbation.
     max_modes : int
@@ -46,9 +48,9 @@ def solve_ensemble(
         If a density becomes too sharp before the last time.
     """
     start = _initial_moments(moments)
-    grid = np.asarray(times, dtype=np.float64)
+    grid = time_grid(times)
     result = np.empty((start.shape[0], grid.size, start.shape[1]), dtype=np.complex128)
-    options = MarchOptions(rtol=rtol, max_modes=max_modes)
+    options = _checked_options(model, rtol, max_modes)
     for first in range(0, start.shape[0], BLOCK):
         block = slice(first, first + BLOCK)
         solver = SpectralSolver(model, float(grid[0]), start[block], options)
@@ -92,11 +94,10 @@ def first_passage_times(
         inf where the level was not reached.
     """
     start = _initial_moments(moments)
-    if not 1 <= mode < start.shape[1]:
+    if integer_at_least("mode", mode, 1) >= start.shape[1]:
         raise InputError(f"mode = {mode} is not among the modes 1 .. {start.shape[1] - 1} given; choose one of them.")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level = {level:g} is not allowed; give a number between 0 and 1.")
-    options = MarchOptions(rtol=rtol, max_modes=max_modes)
+    level, t_end = number_between("level", level, 0.0, 1.0), finite_number("t_end", t_end)
+    options = _checked_options(model, rtol, max_modes)
     passed = np.full(start.shape[0], np.inf)
     for first in range(0, start.shape[0], BLOCK):
         block = start[first : first + BLOCK]
@@ -149,8 +150,18 @@ def _crossing(t0: float, t1: float, level: float, y0: float, y1: float, s0: floa
     return t0 + h * 0.5 * (low + high)
 
 
+def _checked_options(model: Model, rtol: float, max_modes: int) -> MarchOptions:
+    check_model(model)
+    return MarchOptions(
+        rtol=number_from_to("rtol", rtol, 1e-13, 1e-2), max_modes=integer_at_least("max_modes", max_modes, 64)
+    )
+
+
 def _initial_moments(moments: ArrayLike) -> ComplexArray:
-    c = np.array(moments, dtype=np.complex128)
+    try:
+        c = np.array(moments, dtype=np.complex128)
+    except (TypeError, ValueError):
+        raise InputError("moments are not numbers; give rows of complex numbers c_0 .. c_K of one length.") from None
     if c.ndim != 2 or c.shape[0] == 0 or c.shape[1] < 2:
         raise InputError(f"moments have shape {c.shape}; give one row c_0 .. c_K for each density, shape (B, K + 1).")
     if not np.isfinite(c).all() or np.abs(c[:, 0] - 1.0).max() > 1e-12 or np.abs(c).max() > 1.0 + 1e-12:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import check_measure, check_model, finite_number, integer_at_least, number_from_to
 from spectral_mf.errors import InputError, StoppedEarly, StorageError
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
@@ -113,17 +113,18 @@ def solve(
     StorageError
         If the file cannot be written; its `trajectory` holds what was computed.
     """
-    _check_nouns(model, initial)
+    check_model(model)
+    check_measure("initial", initial)
     grid = time_grid(times)
     march = _march(method, order)
     fold = fold_of(initial, symmetry)
     options = MarchOptions(
-        rtol=_in_range("rtol", rtol, 1e-13, 1e-2),
-        max_modes=_at_least("max_modes", max_modes, 64),
+        rtol=number_from_to("rtol", rtol, 1e-13, 1e-2),
+        max_modes=integer_at_least("max_modes", max_modes, 64),
         fold=fold,
         progress=progress or no_progress,
     )
-    stored = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else _at_least("n_modes", n_modes, 1)
+    stored = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1)
     origin = dict(provenance or {"description": repr(initial)})
     info = RunInfo(
         model=model,
@@ -140,7 +141,7 @@ def solve(
             "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         },
         n_modes=stored,
-        n_cells=_at_least("n_cells", n_cells, 4),
+        n_cells=integer_at_least("n_cells", n_cells, 4),
     )
     start = Snapshot(float(grid[0]), initial, _first_method(method, initial), _size_of(initial))
     if method in ("auto", "spectral") and isinstance(initial, FourierDensity):
@@ -259,7 +260,7 @@ def _times_to_come(planned: FloatArray, reached: float, times: float | ArrayLike
     if np.ndim(times) != 0:
         new = time_grid(times)
     else:
-        end = _finite("times", times)
+        end = finite_number("times", times)
         if planned[-1] >= end > reached:
             return np.append(planned[(planned > reached) & (planned < end)], end)
         interval = interval_of(planned)
@@ -272,13 +273,6 @@ def _times_to_come(planned: FloatArray, reached: float, times: float | ArrayLike
     return new
 
 
-def _check_nouns(model: Model, initial: Measure) -> None:
-    if not isinstance(model, Model):
-        raise InputError(f"model = {model!r} is not a model; give one such as SelfAttention(beta=5.0).")
-    if not isinstance(initial, Measure):
-        raise InputError(f"initial = {initial!r} is not a measure; give a FourierDensity or Atoms.")
-
-
 def _march(method: str, order: int | None) -> March:
     if method not in _MARCHES:
         raise InputError(f"method = {method!r} is unknown; choose one of {', '.join(_MARCHES)}.")
@@ -287,25 +281,6 @@ def _march(method: str, order: int | None) -> March:
     if method != "quasilinear":
         raise InputError(f'order = {order!r} belongs to method = "quasilinear", not to {method!r}; leave it out.')
     return partial(march_quasilinear, order=order)
-
-
-def _finite(name: str, value: Any) -> float:
-    if isinstance(value, (str, bytes, bool)) or not np.isreal(value) or not math.isfinite(value):
-        raise InputError(f"{name} = {value!r} is not a finite number.")
-    return float(value)
-
-
-def _in_range(name: str, value: Any, low: float, high: float) -> float:
-    number = _finite(name, value)
-    if not low <= number <= high:
-        raise InputError(f"{name} = {number:g} is not allowed; give a number from {low:g} to {high:g}.")
-    return number
-
-
-def _at_least(name: str, value: Any, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise InputError(f"{name} = {value!r} is not allowed; give an integer of at least {low}.")
-    return int(value)
 
 
 def _first_method(method: str, initial: Measure) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import check_model, integer_at_least, random_generator, real_array
 from spectral_mf.errors import InputError
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.harmonics import point_moments
@@ -42,7 +43,7 @@ class Atoms:
     kind: ClassVar[str] = "atoms"
 
     def __init__(self, angles: ArrayLike, weights: ArrayLike | None = None) -> None:
-        theta = _real_array(angles, "angles are not real numbers; give an array of angles in radians.")
+        theta = real_array(angles, "angles are not real numbers; give an array of angles in radians.")
         if theta.ndim != 1 or theta.size == 0:
             raise InputError(f"angles have shape {theta.shape}; give at least one angle, shape (N,).")
         if not np.isfinite(theta).all():
@@ -71,9 +72,8 @@ class Atoms:
         seed : int
             Seed of the random numbers.
         """
-        if n_tokens < 1:
-            raise InputError(f"n_tokens = {n_tokens} is not allowed; give at least 1 token.")
-        return cls(np.random.default_rng(seed).uniform(0.0, TWO_PI, n_tokens))
+        n_tokens = integer_at_least("n_tokens", n_tokens, 1)
+        return cls(random_generator(seed).uniform(0.0, TWO_PI, n_tokens))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Atoms:
@@ -84,7 +84,7 @@ class Atoms:
 
     def moments(self, n_modes: int) -> ComplexArray:
         """Moments c_0 .. c_n; shape (n_modes + 1,)."""
-        c = point_moments(self.angles, self.weights, n_modes)
+        c = point_moments(self.angles, self.weights, integer_at_least("n_modes", n_modes, 0))
         c[0] = 1.0
         return c
 
@@ -94,6 +94,7 @@ class Atoms:
 
     def cell_means(self, n_cells: int) -> FloatArray:
         """Mass of each cell centred at 2 pi j / n_cells, divided by its width; shape (n_cells,)."""
+        integer_at_least("n_cells", n_cells, 1)
         cell = np.floor(self.angles * (n_cells / TWO_PI) + 0.5).astype(np.int64) % n_cells
         mass = np.bincount(cell, weights=self.weights, minlength=n_cells)
         return np.asarray(mass * (n_cells / TWO_PI), dtype=np.float64)
@@ -106,9 +107,7 @@ class Atoms:
         InputError
             If that is negative somewhere: too few tokens for so many modes. `kernel_density` is always positive.
         """
-        if n_modes < 1:
-            raise InputError(f"n_modes = {n_modes} is not allowed; keep at least 1 mode.")
-        return FourierDensity(self.moments(n_modes)).require_positive()
+        return FourierDensity(self.moments(integer_at_least("n_modes", n_modes, 1))).require_positive()
 
     def kernel_density(self, kappa: float) -> FourierDensity:
         """The atoms with a von Mises density of concentration kappa in place of each: positive for any sample.
@@ -124,6 +123,7 @@ class Atoms:
 
     def energy(self, model: Model) -> float:
         """Interaction energy under a model, in units of exp(model.energy_log_unit)."""
+        check_model(model)
         return float(model.energy(self.moments(model.bandwidth)))
 
     def w1(self, other: Measure) -> float:
@@ -162,7 +162,7 @@ class Atoms:
 def _unit_weights(weights: ArrayLike | None, n: int) -> FloatArray:
     if weights is None:
         return np.full(n, 1.0 / n)
-    w = _real_array(weights, "weights are not real numbers; give one number >= 0 for each angle.")
+    w = real_array(weights, "weights are not real numbers; give one number >= 0 for each angle.")
     if w.shape != (n,):
         raise InputError(f"weights have shape {w.shape} for {n} angles; give one weight for each angle.")
     if not np.isfinite(w).all() or w.min() < 0.0:
@@ -173,14 +173,3 @@ def _unit_weights(weights: ArrayLike | None, n: int) -> FloatArray:
     if not 1e-290 < w.max() < 1e290:
         w /= w.max()  # the sum could overflow, or its inverse
     return np.asarray(w / w.sum())
-
-
-def _real_array(values: ArrayLike, message: str) -> FloatArray:
-    """A float64 copy; complex numbers are refused, not cut to their real part."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "iuf" and array.size:
-            raise TypeError
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(message) from None

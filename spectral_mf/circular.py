@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import angle_array, real_array
+from spectral_mf.errors import InputError
+
 FloatArray = NDArray[np.float64]
 
 TWO_PI = 2.0 * np.pi
@@ -12,7 +15,7 @@ TWO_PI = 2.0 * np.pi
 
 def circular_distance(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Length of the shorter arc between angles in radians; in [0, pi], of the broadcast shape."""
-    difference = np.abs(np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)) % TWO_PI
+    difference = np.abs(angle_array(a) - angle_array(b)) % TWO_PI
     return np.asarray(np.minimum(difference, TWO_PI - difference))
 
 
@@ -51,5 +54,12 @@ def circular_deviation(angles: ArrayLike, weights: ArrayLike | None = None) -> f
 
 
 def _resultant(angles: ArrayLike, weights: ArrayLike | None) -> complex:
-    theta = np.asarray(angles, dtype=np.float64)
-    return complex(np.average(np.exp(1j * theta), weights=None if weights is None else np.asarray(weights)))
+    z = np.exp(1j * angle_array(angles))
+    if z.size == 0:
+        raise InputError("there are no angles; give at least one.")
+    if weights is None:
+        return complex(z.mean())
+    w = real_array(weights, "weights are not real numbers; give one number >= 0 for each angle.")
+    if w.shape != z.shape or not (w.min() >= 0.0 and 0.0 < w.sum() < np.inf):
+        raise InputError(f"weights have to be {z.size} finite numbers >= 0 that are not all zero, one for each angle.")
+    return complex(np.average(z, weights=w))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectral_mf.arguments import check_measure, check_model, integer_at_least, number_between
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.measure import Measure
@@ -42,7 +43,9 @@ def linear_exit_time(model: Model, initial: Measure, level: float = 0.1) -> floa
     InputError
         If the level is not allowed.
     """
-    _check_level(level)
+    check_model(model)
+    check_measure("initial", initial)
+    level = number_between("level", level, 0.0, 1.0)
     k = np.arange(1, model.bandwidth + 1)
     sizes = np.abs(initial.moments(model.bandwidth)[1:])
     if (sizes >= level).any():
@@ -108,9 +111,8 @@ def exit_time(model: Model, n_tokens: int, level: float) -> ExitTime:
     InputError
         If an argument is not allowed, the uniform density is stable, or the level is out of the series' reach.
     """
-    if isinstance(n_tokens, bool) or not isinstance(n_tokens, (int, np.integer)) or n_tokens < 2:
-        raise InputError(f"n_tokens = {n_tokens!r} is not allowed; give an integer of at least 2.")
-    _check_level(level)
+    n_tokens = integer_at_least("n_tokens", n_tokens, 2)
+    level = number_between("level", level, 0.0, 1.0)
     dominant = dominant_mode(model)
     if not dominant.unstable:
         raise InputError(
@@ -130,8 +132,3 @@ def exit_time(model: Model, n_tokens: int, level: float) -> ExitTime:
         mode=dominant.mode,
         growth_rate=dominant.rate,
     )
-
-
-def _check_level(level: float) -> None:
-    if not (np.isfinite(level) and 0.0 < level < 1.0):
-        raise InputError(f"level = {level!r} is not allowed; give a value of |c_k| between 0 and 1.")

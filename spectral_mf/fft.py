@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_mf.arguments import integer_at_least
 from spectral_mf.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -56,8 +57,9 @@ class RealTransform:
     """
 
     def __init__(self, n_points: int, n_series: int = 1) -> None:
-        if n_points < 2 or n_points % 2 or n_series < 1:
-            raise InputError(f"n_points = {n_points}, n_series = {n_series}: give an even number and >= 1.")
+        if integer_at_least("n_points", n_points, 2) % 2:
+            raise InputError(f"n_points = {n_points} is not allowed; give an even number.")
+        integer_at_least("n_series", n_series, 1)
         self.n_points = n_points
         self.n_series = n_series
         if pyfftw is None:

@@ -10,6 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_mf import bessel
+from spectral_mf.arguments import (
+    angle_array,
+    check_model,
+    finite_number,
+    integer_at_least,
+    number_at_least,
+    number_from_to,
+    random_generator,
+    real_array,
+)
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
 
@@ -93,6 +103,8 @@ class FourierDensity:
         InputError
             If a mode is not a positive integer, or a value is not allowed.
         """
+        if not isinstance(modes, Mapping):
+            raise InputError(f"modes = {modes!r} are not moments by mode; give a mapping such as {{3: 0.01}}.")
         for k, value in modes.items():
             if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
                 raise InputError(f"mode {k!r} is not allowed; give moments c_k by integers k >= 1 (c_0 is 1).")
@@ -114,11 +126,13 @@ class FourierDensity:
             Concentration, >= 0 and at most 1e6.
         mean : float
             Mean angle in radians.
+
+        Raises
+        ------
+        InputError
+            If a parameter is not a number or out of range.
         """
-        if not (np.isfinite(kappa) and 0.0 <= kappa <= 1e6):
-            raise InputError(f"kappa = {kappa!r} is not allowed; give a concentration from 0 to 1e6.")
-        if not np.isfinite(mean):
-            raise InputError(f"mean = {mean!r} is not a finite angle; give it in radians.")
+        kappa, mean = number_from_to("kappa", kappa, 0.0, 1e6), finite_number("mean", mean)
         k = np.arange(bessel.bandwidth(kappa) + 1)
         return cls(bessel.ratio(k, kappa) * np.exp(-1j * k * mean))
 
@@ -145,12 +159,9 @@ class FourierDensity:
         InputError
             If a parameter is out of range, or the density is negative somewhere.
         """
-        if not (np.isfinite(sigma) and sigma >= 0.0):
-            raise InputError(f"sigma = {sigma!r} is not allowed; give a finite number >= 0.")
-        if n_points < 2 or n_modes < 1:
-            raise InputError(f"n_points = {n_points}, n_modes = {n_modes}: give at least 2 points and 1 mode.")
-        n_modes = min(n_modes, n_points // 2)
-        normal = np.random.default_rng(seed).standard_normal((n_modes, 2))
+        sigma, n_points = number_at_least("sigma", sigma, 0.0), integer_at_least("n_points", n_points, 2)
+        n_modes = min(integer_at_least("n_modes", n_modes, 1), n_points // 2)
+        normal = random_generator(seed).standard_normal((n_modes, 2))
         noise = (normal[:, 0] + 1j * normal[:, 1]) * (sigma / np.sqrt(2.0 * n_points))
         return cls(np.concatenate([[1.0], noise])).require_positive()
 
@@ -170,8 +181,14 @@ class FourierDensity:
         InputError
             If a value is not finite or negative, the mass is zero, or `n_modes` do not resolve the density.
         """
+        if not callable(density):
+            raise InputError(f"density = {density!r} is not a function; give one of the angle.")
+        n_modes = integer_at_least("n_modes", n_modes, 1)
         theta = 2.0 * np.pi * np.arange(4 * n_modes) / (4 * n_modes)
-        values = np.broadcast_to(np.asarray(density(theta), dtype=np.float64), theta.shape)
+        given = real_array(density(theta), "the density's values are not real numbers; give a real function.")
+        if given.shape not in ((), theta.shape):
+            raise InputError(f"the density has shape {given.shape} at {theta.size} angles; give one value for each.")
+        values = np.broadcast_to(given, theta.shape)
         if not np.isfinite(values).all():
             where = theta[np.flatnonzero(~np.isfinite(values))[0]]
             raise InputError(f"the density at theta = {where:.6g} is not finite; give a finite function.")
@@ -206,17 +223,18 @@ class FourierDensity:
 
     def moments(self, n_modes: int) -> ComplexArray:
         """Moments c_0 .. c_n, padded with zeros or cut; shape (n_modes + 1,)."""
-        c = np.zeros(n_modes + 1, dtype=np.complex128)
+        c = np.zeros(integer_at_least("n_modes", n_modes, 0) + 1, dtype=np.complex128)
         kept = min(n_modes + 1, self._moments.size)
         c[:kept] = self._moments[:kept]
         return c
 
     def density(self, theta: ArrayLike) -> FloatArray:
         """Density p at angles in radians, any shape."""
-        return fourier_sum(self._moments, theta) / (2.0 * np.pi)
+        return fourier_sum(self._moments, angle_array(theta)) / (2.0 * np.pi)
 
     def cell_means(self, n_cells: int) -> FloatArray:
         """Mean density over each cell centred at 2 pi j / n_cells, integrated exactly; shape (n_cells,)."""
+        integer_at_least("n_cells", n_cells, 1)
         k = np.arange(self._moments.size)
         averaged = self._moments * np.sinc(k / n_cells)
         spectrum = np.zeros(n_cells, dtype=np.complex128)
@@ -226,7 +244,8 @@ class FourierDensity:
 
     def rotated(self, angle: float) -> FourierDensity:
         """The same density turned by an angle in radians."""
-        return FourierDensity(self._moments * np.exp(-1j * angle * np.arange(self._moments.size)))
+        turn = -1j * finite_number("angle", angle)
+        return FourierDensity(self._moments * np.exp(turn * np.arange(self._moments.size)))
 
     def reflected(self) -> FourierDensity:
         """The mirror image theta -> -theta."""
@@ -234,6 +253,7 @@ class FourierDensity:
 
     def energy(self, model: Model) -> float:
         """Interaction energy under a model, in units of exp(model.energy_log_unit)."""
+        check_model(model)
         return float(model.energy(self.moments(max(self.n_modes, 1))))
 
     def w1(self, other: Measure) -> float:
@@ -263,7 +283,8 @@ class FourierDensity:
         InputError
             If N < 1, or the density is negative somewhere.
         """
-        return self._at_levels(n_tokens, (np.arange(n_tokens) + 0.5) / max(n_tokens, 1))
+        n_tokens = integer_at_least("n_tokens", n_tokens, 1)
+        return self._at_levels((np.arange(n_tokens) + 0.5) / n_tokens)
 
     def sample(self, n_tokens: int, seed: int) -> Atoms:
         """Independent tokens from the density, by its inverse distribution function.
@@ -280,14 +301,12 @@ class FourierDensity:
         InputError
             If N < 1, or the density is negative somewhere.
         """
-        return self._at_levels(n_tokens, np.random.default_rng(seed).random(max(n_tokens, 0)))
+        return self._at_levels(random_generator(seed).random(integer_at_least("n_tokens", n_tokens, 1)))
 
-    def _at_levels(self, n_tokens: int, levels: FloatArray) -> Atoms:
+    def _at_levels(self, levels: FloatArray) -> Atoms:
         from spectral_mf.atoms import Atoms
         from spectral_mf.distribution import smooth_quantiles
 
-        if n_tokens < 1:
-            raise InputError(f"n_tokens = {n_tokens} is not allowed; give at least 1 token.")
         return Atoms(smooth_quantiles(self.require_positive()._moments, levels))
 
     def to_vector(self) -> FloatArray:

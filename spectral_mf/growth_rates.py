@@ -29,6 +29,7 @@ from scipy.optimize import brentq
 from scipy.special import ive
 
 from spectral_mf import bessel
+from spectral_mf.arguments import check_model, integer_at_least
 from spectral_mf.errors import InputError
 from spectral_mf.model import Model
 from spectral_mf.self_attention import SelfAttention
@@ -92,8 +93,9 @@ def growth_rate(model: Model, k: ArrayLike, *, dimension: int = 2) -> FloatArray
     InputError
         If a mode or the dimension is not allowed, or the model has no rates in that dimension.
     """
+    check_model(model)
     modes = _checked_modes(k)
-    if _checked_dimension(dimension) == 2:
+    if integer_at_least("dimension", dimension, 2) == 2:
         return model.growth_rate(modes)
     if not isinstance(model, SelfAttention):
         raise InputError(f"{model!r} has growth rates on the circle only; use dimension = 2 or a SelfAttention.")
@@ -126,6 +128,7 @@ def dominant_mode(model: Model, *, dimension: int = 2) -> DominantMode:
     InputError
         As for `growth_rate`.
     """
+    check_model(model)
     # Without diffusion the fastest degree is at most sqrt(2 beta) + 1, within the bandwidth; diffusion lowers it.
     k = np.arange(1, model.bandwidth + 2)
     rates = growth_rate(model, k, dimension=dimension)
@@ -157,7 +160,7 @@ def threshold(k: ArrayLike, *, dimension: int = 2) -> FloatArray:
         If a mode or the dimension is not allowed.
     """
     modes = _checked_modes(k)
-    d = _checked_dimension(dimension)
+    d = integer_at_least("dimension", dimension, 2)
     roots = [_threshold(int(mode), d) for mode in modes.ravel()]
     return np.array(roots, dtype=np.float64).reshape(modes.shape)
 
@@ -239,9 +242,3 @@ def _checked_modes(k: ArrayLike) -> NDArray[np.int64]:
     if wrong.size:
         raise InputError(f"mode {wrong.flat[0]:g} is not allowed; give integers k >= 1.")
     return values.astype(np.int64)
-
-
-def _checked_dimension(dimension: int) -> int:
-    if isinstance(dimension, bool) or not isinstance(dimension, (int, np.integer)) or dimension < 2:
-        raise InputError(f"dimension = {dimension!r} is not allowed; give an integer d >= 2 (2 is the circle).")
-    return int(dimension)

@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import finite_number, real_array
 from spectral_mf.errors import InputError
 
 DEFAULT_ROWS = 100
@@ -36,9 +37,8 @@ def output_times(t_end: float, interval: float | None = None, *, start: float = 
     InputError
         If a number is not finite, t_end lies before start, or the interval is not positive.
     """
-    for name, value in (("t_end", t_end), ("start", start), ("interval", 1.0 if interval is None else interval)):
-        if not math.isfinite(value):
-            raise InputError(f"{name} = {value!r} is not finite; give a time.")
+    t_end, start = finite_number("t_end", t_end), finite_number("start", start)
+    interval = None if interval is None else finite_number("interval", interval)
     if t_end < start:
         raise InputError(f"t_end = {t_end:g} lies before the initial time {start:g}; give a later one.")
     if t_end == start:
@@ -69,10 +69,7 @@ def time_grid(times: float | ArrayLike) -> NDArray[np.float64]:
     InputError
         If they are not finite numbers, there are none, or they do not increase.
     """
-    try:
-        grid = np.array(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("times are not numbers; give an end time or an increasing array of output times.") from None
+    grid = real_array(times, "times are not numbers; give an end time or an increasing array of output times.")
     if grid.ndim == 0:
         return output_times(float(grid))
     if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():

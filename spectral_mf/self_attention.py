@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ive
 
 from spectral_mf import bessel
+from spectral_mf.arguments import number_at_least, number_from_to
 from spectral_mf.errors import InputError
 from spectral_mf.fft import RealTransform
 from spectral_mf.harmonics import fourier_sum
@@ -66,12 +66,8 @@ class SelfAttention:
     diffusion: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("beta", "diffusion"):
-            object.__setattr__(self, name, _real_number(name, getattr(self, name)))
-        if not (math.isfinite(self.beta) and 0.0 <= self.beta <= MAX_BETA):
-            raise InputError(f"beta = {self.beta:g} is not allowed; give a number from 0 to {MAX_BETA:g}.")
-        if not (math.isfinite(self.diffusion) and self.diffusion >= 0.0):
-            raise InputError(f"diffusion = {self.diffusion:g} is not allowed; give a finite number >= 0.")
+        object.__setattr__(self, "beta", number_from_to("beta", self.beta, 0.0, MAX_BETA))
+        object.__setattr__(self, "diffusion", number_at_least("diffusion", self.diffusion, 0.0))
         if self.normalization not in get_args(Normalization):
             allowed = ", ".join(get_args(Normalization))
             raise InputError(f"normalization = {self.normalization!r} is unknown; choose one of {allowed}.")
@@ -239,17 +235,6 @@ class SelfAttention:
             "normalization": self.normalization,
             "diffusion": self.diffusion,
         }
-
-
-def _real_number(name: str, value: object) -> float:
-    """A Python or numpy real scalar as a float; flags, text and everything else are refused."""
-    scalar = value.item() if isinstance(value, (np.generic, np.ndarray)) and np.ndim(value) == 0 else value
-    if isinstance(scalar, bool) or not isinstance(scalar, Real):
-        raise InputError(f"{name} = {value!r} is not a real number; give a float.")
-    try:
-        return float(scalar)
-    except OverflowError:
-        return math.inf
 
 
 class AttentionFields:

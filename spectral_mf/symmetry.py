@@ -38,14 +38,14 @@ def fold_of(measure: Measure, symmetry: Symmetry) -> int:
         return 1
     if symmetry == "auto":
         return largest_fold(measure)
-    if isinstance(symmetry, bool) or not isinstance(symmetry, int) or symmetry < 1:
+    if isinstance(symmetry, bool) or not isinstance(symmetry, (int, np.integer)) or symmetry < 1:
         raise InputError(f'symmetry = {symmetry!r} is not allowed; give "auto", "none" or an integer >= 1.')
     if largest_fold(measure) % symmetry != 0 and not _is_uniform(measure):
         raise InputError(
             f"symmetry = {symmetry} asks for data on multiples of {symmetry}, but mode {_offending(measure, symmetry)} "
             'is not zero; use symmetry = "auto" or remove that mode.'
         )
-    return symmetry
+    return int(symmetry)
 
 
 def largest_fold(measure: Measure) -> int:

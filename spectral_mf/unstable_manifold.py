@@ -19,6 +19,7 @@ Bruno, Pasqualotto, Agazzi, arXiv:2410.23228, section 4 and appendix C.4 (the ex
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from spectral_mf import bessel
+from spectral_mf.arguments import integer_at_least, number_from_to
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
@@ -151,8 +153,7 @@ class UnstableManifold:
         InputError
             If the level is not allowed, or |c_m| does not reach it within the radius of convergence.
         """
-        if not (np.isfinite(level) and 0.0 <= level < 1.0):
-            raise InputError(f"level = {level!r} is not allowed; give a value of |c_{self.mode}| from 0 to 1.")
+        level = number_from_to("level", level, 0.0, math.nextafter(1.0, 0.0))
         z = np.linspace(0.0, self.radius, 257)
         reached = np.flatnonzero(self._amplitude(z) >= level)
         if reached.size == 0:
@@ -216,17 +217,14 @@ def unstable_manifold(model: Model, mode: int | None = None, order: int = 40) ->
         If the order or the mode is not allowed, the mode does not grow, or a resonance j lambda_m = lambda_{m p}
         forbids the expansion (never for the dominant mode).
     """
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
-        raise InputError(f"order = {order!r} is not allowed; give an integer of at least 1.")
-    m = dominant_mode(model).mode if mode is None else mode
-    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise InputError(f"mode = {m!r} is not allowed; give an integer of at least 1.")
+    order = integer_at_least("order", order, 1)
+    m = dominant_mode(model).mode if mode is None else integer_at_least("mode", mode, 1)
     rate = float(model.growth_rate(m))
     if rate <= 0.0:
         raise InputError(f"mode {m} does not grow (rate {rate:.4g}), so it has no unstable manifold; choose another.")
-    coefficients = _coefficients(model, int(m), max(int(order), _RADIUS_ORDER))
+    coefficients = _coefficients(model, m, max(order, _RADIUS_ORDER))
     return UnstableManifold(
-        mode=int(m),
+        mode=m,
         growth_rate=rate,
         coefficients=_read_only(coefficients[: order + 1, : order + 1]),
         radius=_radius(coefficients),

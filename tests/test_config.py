@@ -282,7 +282,7 @@ def test_the_record_of_an_initial_state_is_plain_json(initial):
         ({"initial": {"modes": "3:0.6"}}, "the density is negative at theta = 3.142"),
         ({"initial": {"modes": "3:nan"}}, "moment c_3 = (nan+0j) is not finite"),
         ({"initial": {"von_mises": "a"}}, "initial.von_mises = 'a' is not a concentration"),
-        ({"initial": {"von_mises": -1}}, "kappa = -1.0 is not allowed"),
+        ({"initial": {"von_mises": -1}}, "kappa = -1 is not allowed"),
         ({"initial": {"white_noise": math.nan}}, "sigma = nan is not allowed"),
         ({"initial": {"white_noise": 0.1, "seed": -1}}, "seed = -1 is not allowed; give an integer >= 0."),
         ({"initial": {"uniform_tokens": 0}}, "n_tokens = 0 is not allowed"),

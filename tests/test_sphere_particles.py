@@ -179,13 +179,13 @@ def test_tokens_on_spheres_are_drawn_from_their_seed():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sample_sphere_tokens(0, 3, 1), "at least 1 token"),
-        (lambda: sample_sphere_tokens(5, 1, 1), "d >= 2"),
+        (lambda: sample_sphere_tokens(0, 3, 1), "n_tokens = 0 is not allowed"),
+        (lambda: sample_sphere_tokens(5, 1, 1), "dimension = 1 is not allowed"),
         (lambda: SphereTokens([1.0, 2.0]), r"shape \(N, d\)"),
         (lambda: SphereTokens([[0.0, 0.0]]), "not zero"),
         (lambda: SphereTokens([[1.0, np.nan]]), "finite"),
         (lambda: SphereTokens([[1.0, 0.0]], [-1.0]), "weights"),
-        (lambda: planted_growth_rate(SelfAttention(1.0), 1, 2), "d >= 3"),
+        (lambda: planted_growth_rate(SelfAttention(1.0), 1, 2), "an integer of at least 3"),
         (lambda: planted_growth_rate(SelfAttention(1.0), 0, 3), "degrees"),
         (lambda: degree_powers(SelfAttention(1.0), sample_sphere_tokens(3, 3, 1), []), "degrees"),
         (lambda: simulate_sphere(SelfAttention(1.0, diffusion=0.1), sample_sphere_tokens(3, 3, 1), 1.0), "diffusion"),

@@ -191,7 +191,7 @@ def test_replicates_are_reproducible_one_by_one():
         (lambda: token_exit_times(USA, [100, 200], replicates=[3]), "1 numbers of replicates for 2"),
         (lambda: token_exit_times(USA, [], replicates=3), "0 numbers of replicates|give one for each"),
         (lambda: token_exit_times(USA, [100], replicates=3, level=0.6), "level = 0.6"),
-        (lambda: token_exit_times(USA, [100], replicates=3, threshold=1.0), "threshold = 1.0"),
+        (lambda: token_exit_times(USA, [100], replicates=3, threshold=1.0), "threshold = 1 is"),
         (lambda: token_exit_times(USA, [100], replicates=3, bins=1), "bins = 1"),
         (lambda: sampling_floor(0), "n_tokens = 0"),
         (lambda: histogram_exit_time(USA, 1000, 0.9), "threshold = 0.9"),

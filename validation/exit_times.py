@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from spectral_mf import theory
+from spectral_mf.arguments import integer_at_least
 from spectral_mf.errors import InputError
 from spectral_mf.model import Model
 from spectral_mf.solvers.ensemble import first_passage_times
@@ -158,8 +159,7 @@ def density_exit_times(
     InputError
         If there are no replicates, fewer than 2 tokens, or the level is out of reach.
     """
-    if replicates < 1:
-        raise InputError(f"replicates = {replicates} is not allowed; run at least 1.")
+    replicates = integer_at_least("replicates", replicates, 1)
     mode = theory.dominant_mode(model).mode
     kept = 2 * mode + 12 if n_modes is None else n_modes
     times, lost = [], []

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_mf.errors import InputError
+from spectral_mf.arguments import integer_at_least
 
 FloatArray = NDArray[np.float64]
 
@@ -47,11 +47,10 @@ def expected_h_minus_one(n_tokens: int, n_modes: int | None = None) -> float:
     check_tokens(n_tokens)
     if n_modes is None:
         return math.sqrt((math.pi / math.tanh(math.pi) - 1.0) / n_tokens)
-    k = np.arange(1, n_modes + 1)
+    k = np.arange(1, integer_at_least("n_modes", n_modes, 1) + 1)
     return math.sqrt(2.0 * float((1.0 / (1.0 + k**2)).sum()) / n_tokens)
 
 
 def check_tokens(n_tokens: int) -> None:
     """Refuse a number of tokens that is not an integer of at least 1."""
-    if isinstance(n_tokens, bool) or not isinstance(n_tokens, (int, np.integer)) or n_tokens < 1:
-        raise InputError(f"n_tokens = {n_tokens!r} is not allowed; give an integer of at least 1.")
+    integer_at_least("n_tokens", n_tokens, 1)

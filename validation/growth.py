@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_mf import theory
-from spectral_mf.errors import InputError
+from spectral_mf.arguments import integer_at_least, positive_number
 from spectral_mf.model import Model
 from spectral_mf.validation.particles import simulate
 from spectral_mf.validation.replicates import replicate, sample_tokens
@@ -93,12 +93,10 @@ def measure_growth(
     InputError
         If there are fewer than 2 replicates, or something else is not allowed.
     """
-    if replicates < 2:
-        raise InputError(f"replicates = {replicates} is not allowed; a standard error needs at least 2.")
+    replicates = integer_at_least("replicates", replicates, 2)  # for a standard error
     wanted = np.array(modes, dtype=np.int64)
-    time = GROWTH_TIME / theory.dominant_mode(model).rate if duration is None else duration
-    if not time > 0.0:
-        raise InputError(f"duration = {time:g} is not allowed; give a positive time.")
+    default = GROWTH_TIME / theory.dominant_mode(model).rate
+    time = positive_number("duration", default if duration is None else duration)
     work = partial(
         _both_ends, model=model, n_tokens=n_tokens, modes=wanted, time=time, kernel_modes=kernel_modes, rtol=rtol
     )

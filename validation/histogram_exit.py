@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import erf
 
 from spectral_mf import theory
+from spectral_mf.arguments import integer_at_least, number_between
 from spectral_mf.atoms import TWO_PI
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
@@ -102,7 +103,5 @@ def expected_variation(relative: FloatArray, scatter: float) -> float:
 
 def check_histogram(threshold: float, bins: int) -> None:
     """Refuse thresholds that are not between 0 and 1, and fewer than 2 bins."""
-    if not 0.0 < threshold < 1.0:
-        raise InputError(f"threshold = {threshold!r} is not allowed; give a total variation between 0 and 1.")
-    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 2:
-        raise InputError(f"bins = {bins!r} is not allowed; give an integer of at least 2.")
+    number_between("threshold", threshold, 0.0, 1.0)
+    integer_at_least("bins", bins, 2)

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import check_model, integer_at_least, number_from_to, positive_number
 from spectral_mf.atoms import TWO_PI, Atoms
 from spectral_mf.errors import InputError, StoppedEarly
 from spectral_mf.model import Model
@@ -309,11 +310,10 @@ def simulate(
     if not isinstance(tokens, Atoms):
         raise InputError(f"tokens = {tokens!r} are not tokens; give Atoms, such as sample_tokens(1000, seed).")
     grid = time_grid(times)
-    if not 1e-13 <= rtol <= 1e-2:
-        raise InputError(f"rtol = {rtol!r} is not allowed; give a number from 1e-13 to 1e-2.")
-    for name, value, least in (("n_modes", n_modes, 1), ("n_cells", n_cells, 4), ("n_threads", n_threads, 1)):
-        if value is not None and value < least:
-            raise InputError(f"{name} = {value!r} is not allowed; give an integer of at least {least}.")
+    check_model(model)
+    rtol = number_from_to("rtol", rtol, 1e-13, 1e-2)
+    n_cells, n_threads = integer_at_least("n_cells", n_cells, 4), integer_at_least("n_threads", n_threads, 1)
+    n_modes = None if n_modes is None else integer_at_least("n_modes", n_modes, 1)
     march = _march(method, layer_step, model, kernel_modes, n_threads)
     keep = tokens.n_atoms * grid.size <= STATES_KEPT if keep_states is None else keep_states
     origin = dict(provenance or {"description": repr(tokens)})
@@ -383,8 +383,7 @@ def _condensed_row(row: Row) -> Row:
 
 def _march(method: str, layer_step: float | None, model: Model, kernel_modes: int | None, n_threads: int) -> March:
     if kernel_modes is not None:
-        if kernel_modes < 1:
-            raise InputError(f"kernel_modes = {kernel_modes} is not allowed; give at least 1.")
+        kernel_modes = integer_at_least("kernel_modes", kernel_modes, 1)
         if kernel_modes < model.bandwidth:
             warnings.warn(
                 f"kernel_modes = {kernel_modes} cuts the interaction short, which needs {model.bandwidth} modes; "
@@ -420,8 +419,7 @@ def _tokens_of(model: Model, start: Snapshot, options: MarchOptions) -> Atoms:
 
 def _layers_between(start: float, times: FloatArray, layer_step: float) -> list[int]:
     """Numbers of layers from each output time to the next."""
-    if not (np.isfinite(layer_step) and layer_step > 0.0):
-        raise InputError(f"layer_step = {layer_step!r} is not allowed; give a positive number.")
+    layer_step = positive_number("layer_step", layer_step)
     counts = (times - start) / layer_step
     wrong = np.flatnonzero(np.abs(counts - np.rint(counts)) > 1e-9 * np.maximum(1.0, counts))
     if wrong.size:

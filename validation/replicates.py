@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from spectral_mf.arguments import integer_at_least, random_generator
 from spectral_mf.atoms import TWO_PI, Atoms
 from spectral_mf.errors import InputError
 
@@ -59,9 +60,8 @@ def sample_tokens(n_tokens: int, seed: int | np.random.SeedSequence) -> Atoms:
     InputError
         If there are no tokens.
     """
-    if isinstance(n_tokens, bool) or not isinstance(n_tokens, (int, np.integer)) or n_tokens < 1:
-        raise InputError(f"n_tokens = {n_tokens!r} is not allowed; give an integer of at least 1.")
-    return Atoms(np.random.default_rng(seed).uniform(0.0, TWO_PI, int(n_tokens)))
+    n_tokens = integer_at_least("n_tokens", n_tokens, 1)
+    return Atoms(random_generator(seed).uniform(0.0, TWO_PI, n_tokens))
 
 
 def replicate(work: Work[T], replicates: int, *, seed: int | None = None, n_jobs: int = 1) -> Replicates[T]:
@@ -92,10 +92,8 @@ def replicate(work: Work[T], replicates: int, *, seed: int | None = None, n_jobs
     Exception
         That of the first replicate, if all fail.
     """
-    for name, value in (("replicates", replicates), ("n_jobs", n_jobs)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InputError(f"{name} = {value!r} is not allowed; give an integer of at least 1.")
-    root = np.random.SeedSequence(seed)
+    replicates, n_jobs = integer_at_least("replicates", replicates, 1), integer_at_least("n_jobs", n_jobs, 1)
+    root = np.random.SeedSequence(None if seed is None else integer_at_least("seed", seed, 0))
     outcomes = _here(work, root.spawn(replicates)) if n_jobs == 1 else _elsewhere(work, root.spawn(replicates), n_jobs)
     failures = {i: outcome for i, outcome in enumerate(outcomes) if isinstance(outcome, Exception)}
     if len(failures) == replicates:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from spectral_mf.arguments import integer_at_least, random_generator, real_array
 from spectral_mf.errors import InputError
 from spectral_mf.output_times import time_grid
 from spectral_mf.self_attention import SelfAttention
@@ -59,7 +60,7 @@ class SphereTokens:
     weights: FloatArray
 
     def __init__(self, points: ArrayLike, weights: ArrayLike | None = None) -> None:
-        x = np.array(points, dtype=np.float64)
+        x = real_array(points, "points are not real numbers; give one vector of d >= 2 numbers a token, shape (N, d).")
         if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
             raise InputError(f"points have shape {x.shape}; give one vector of d >= 2 numbers a token, shape (N, d).")
         length = np.linalg.norm(x, axis=1, keepdims=True)
@@ -85,9 +86,8 @@ def sample_sphere_tokens(n_tokens: int, dimension: int, seed: int | np.random.Se
     InputError
         If there are no tokens, or d < 2.
     """
-    if n_tokens < 1 or dimension < 2:
-        raise InputError(f"n_tokens = {n_tokens}, dimension = {dimension}: give at least 1 token and d >= 2.")
-    return SphereTokens(np.random.default_rng(seed).standard_normal((n_tokens, dimension)))
+    n_tokens, dimension = integer_at_least("n_tokens", n_tokens, 1), integer_at_least("dimension", dimension, 2)
+    return SphereTokens(random_generator(seed).standard_normal((n_tokens, dimension)))
 
 
 def sphere_velocity(model: SelfAttention, points: FloatArray, tokens: SphereTokens) -> FloatArray:
@@ -292,8 +292,7 @@ def _axial_quadrature(dimension: int, n: int) -> tuple[FloatArray, FloatArray, F
     e and u are the first two unit vectors. A point is at the height t on the axis e, at s along u on the sphere S^{d-2}
     of that height, and at plus or minus a third unit vector for the rest: what lies across cancels.
     """
-    if dimension < 3:
-        raise InputError(f"dimension = {dimension} is not allowed; give d >= 3 (the circle has its own solvers).")
+    integer_at_least("dimension", dimension, 3)  # the circle has its own solvers
     t, t_weights = special.roots_gegenbauer(n, 0.5 * dimension - 1.0)
     s, s_weights = special.roots_gegenbauer(n, 0.5 * (dimension - 3))
     points = np.zeros((n, n, 2, dimension))

@@ -11,6 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import integrate, optimize, signal, special, stats
 
+from spectral_mf.arguments import (
+    angle_array,
+    integer_at_least,
+    number_between,
+    number_from_to,
+    positive_number,
+    real_array,
+)
 from spectral_mf.atoms import TWO_PI, Atoms
 from spectral_mf.circular import resultant_length
 from spectral_mf.clusters import Clusters, group_points
@@ -53,8 +61,8 @@ def mean_interval(values: ArrayLike, confidence: float = 0.99) -> Interval:
     InputError
         If there are fewer than 2 values, one is not finite, or the confidence is out of range.
     """
-    x = np.asarray(values, dtype=np.float64)
-    _check_confidence(confidence)
+    x = real_array(values, "values are not real numbers; give one for each replicate.")
+    confidence = number_between("confidence", confidence, 0.0, 1.0)
     if x.ndim != 1 or x.size < 2:
         raise InputError(f"values have shape {x.shape}; an interval needs at least 2 values, shape (n,).")
     if not np.isfinite(x).all():
@@ -72,7 +80,8 @@ def proportion_interval(successes: int, trials: int, confidence: float = 0.99) -
     InputError
         If there are no trials, or more successes than trials.
     """
-    _check_confidence(confidence)
+    confidence = number_between("confidence", confidence, 0.0, 1.0)
+    successes, trials = integer_at_least("successes", successes, 0), integer_at_least("trials", trials, 0)
     if not 0 <= successes <= trials or trials < 1:
         raise InputError(f"{successes} successes in {trials} trials are not possible; give 0 <= successes <= trials.")
     tail = 0.5 * (1.0 - confidence)
@@ -98,7 +107,7 @@ def close_pair_share(angles: ArrayLike, cosine: float = 0.999) -> float:
     InputError
         If there are fewer than 2 tokens, or the cosine is out of range.
     """
-    theta = np.sort(np.asarray(angles, dtype=np.float64) % TWO_PI)
+    theta = np.sort(angle_array(angles) % TWO_PI)
     reach = _reach(cosine)
     if theta.size < 2:
         raise InputError(f"{theta.size} tokens make no pair; give at least 2.")
@@ -132,8 +141,7 @@ def token_clusters(tokens: Atoms, *, gap: float = 0.05, least_mass: float = 0.0)
     InputError
         If the gap is not positive, or the mass not in [0, 1].
     """
-    if not gap > 0.0 or not 0.0 <= least_mass <= 1.0:
-        raise InputError(f"gap = {gap!r}, least_mass = {least_mass!r}: give a gap > 0 and a mass from 0 to 1.")
+    gap, least_mass = positive_number("gap", gap), number_from_to("least_mass", least_mass, 0.0, 1.0)
     found = group_points(tokens.angles, tokens.weights, gap=gap)
     kept = found.masses >= least_mass
     return Clusters(found.positions[kept], found.masses[kept], found.widths[kept])
@@ -155,7 +163,7 @@ def density_peaks(cells: ArrayLike, *, least_share: float = 0.01, least_contrast
     -------
     ndarray of float64, shape (number of peaks,)
     """
-    values = np.asarray(cells, dtype=np.float64)
+    values = real_array(cells, "cells are not real numbers; give a density at equally spaced angles.")
     if values.ndim != 1 or values.size < 3 or not np.isfinite(values).all():
         raise InputError("cells have to be at least 3 finite values around the circle.")
     lowest = int(values.argmin())
@@ -185,7 +193,7 @@ class RayleighTest:
 
 def rayleigh_test(angles: ArrayLike) -> RayleighTest:
     """Test independent tokens of equal weight for uniformity, against one preferred direction, exactly."""
-    theta = np.asarray(angles, dtype=np.float64)
+    theta = angle_array(angles)
     if theta.ndim != 1 or theta.size < 1:
         raise InputError(f"angles have shape {theta.shape}; give at least one token, shape (N,).")
     resultant = resultant_length(theta)
@@ -215,11 +223,8 @@ def rayleigh_tail(n_tokens: int, resultant: float) -> float:
     ----------
     Kluyver (1905); Mardia, Jupp, "Directional Statistics" (2000), section 4.4; Lugannani, Rice (1980).
     """
-    if isinstance(n_tokens, bool) or not isinstance(n_tokens, (int, np.integer)) or n_tokens < 1:
-        raise InputError(f"n_tokens = {n_tokens!r} is not allowed; give an integer of at least 1.")
-    if not 0.0 <= resultant <= 1.0:
-        raise InputError(f"resultant = {resultant!r} is not allowed; give |c_1|, from 0 to 1.")
-    n = int(n_tokens)
+    n = integer_at_least("n_tokens", n_tokens, 1)
+    resultant = number_from_to("resultant", resultant, 0.0, 1.0)
     if resultant == 0.0 or n == 1:
         return 1.0
     if resultant == 1.0:
@@ -333,11 +338,4 @@ def _large_deviation_rate(kappa: float) -> float:
 
 
 def _reach(cosine: float) -> float:
-    if not -1.0 <= cosine <= 1.0:
-        raise InputError(f"cosine = {cosine!r} is not allowed; give a number from -1 to 1.")
-    return math.acos(cosine)
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence = {confidence!r} is not allowed; give a number between 0 and 1, such as 0.99.")
+    return math.acos(number_from_to("cosine", cosine, -1.0, 1.0))
