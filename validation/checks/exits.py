@@ -121,13 +121,13 @@ def token_exits(p: Parameters) -> Finding:
         ),
     ]
     for n, stream in zip(p.sizes, np.random.SeedSequence(p.seed).spawn(len(p.sizes)), strict=True):
-        floor = np.mean([total_variation(sample_tokens(n, seed)) for seed in stream.spawn(p.floor_samples)])
+        floor = float(np.mean([total_variation(sample_tokens(n, seed)) for seed in stream.spawn(p.floor_samples)]))
         expected = 50.0 * math.sqrt(2.0 / math.pi * 0.01 * 0.99 / n)
         comparisons.append(
             within(f"distance of the histogram at t = 0, N = {n:,}", floor, expected, relative=p.floor_tolerance)
         )
     with panel() as (figure, ax):
-        for values, name, colour in zip((crossed, binned), (f"|c_{m}|", "histogram"), colours(2), strict=True):
+        for values, name, colour in zip((crossed, binned), (f"$|c_{m}|$", "histogram"), colours(2), strict=True):
             means = [t.mean() for t in values]
             errors = [t.std(ddof=1) / math.sqrt(t.size) for t in values]
             ax.errorbar(p.sizes, means, errors, fmt="o", capsize=3.0, color=colour, label=name)
