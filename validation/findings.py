@@ -163,7 +163,7 @@ def standard_errors(quantity: str, measured: float, predicted: float, error: flo
         float(predicted),
         predicted - room,
         predicted + room,
-        f"±{number:.3g} standard errors of {error:.2g}",
+        f"±{number:.3g} std. errors of {error:.2g}",
     )
 
 
@@ -182,7 +182,7 @@ def binomial(quantity: str, successes: int, trials: int, probability: float, fal
         probability,
         float(low) / trials,
         float(high) / trials,
-        f"chance of {trials} draws, false alarm {false_alarm:.0e}",
+        f"{float(low) / trials:.3g} to {float(high) / trials:.3g} by chance",
     )
 
 

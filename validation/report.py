@@ -234,7 +234,7 @@ def _range(entry: Comparison) -> str:
         return f"≤ {_number(entry.high)}"
     if math.isinf(entry.high):
         return f"≥ {_number(entry.low)}"
-    return escape(entry.rule)
+    return _formula(entry.rule)
 
 
 def _formula(text: str) -> str:
