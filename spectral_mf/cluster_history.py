@@ -128,6 +128,12 @@ class ClusterHistory:
         """Number of clusters at each output time; shape (n_times,)."""
         return np.array([found.positions.size for found in self.rows], dtype=np.int64)
 
+    @property
+    def first_formed(self) -> int:
+        """First row in which all clusters are narrower than the resolution; the number of rows if there is none."""
+        narrow = [found.widths.size > 0 and found.widths.max() < self.resolution for found in self.rows]
+        return narrow.index(True) if any(narrow) else len(narrow)
+
     def lifetime(self, n_clusters: int | None = None, *, width: float | None = None) -> Lifetime:
         """Metastable lifetime: from the formation of clusters to their first merger.
 

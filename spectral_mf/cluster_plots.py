@@ -28,6 +28,9 @@ TWO_PI = 2.0 * np.pi
 _THICKEST = 9.0
 """Width of the line of a cluster that holds all mass, in points."""
 
+_CLOSEST_LABELS = 0.05
+"""Share of the logarithmic axis that the label of a jump needs."""
+
 
 def plot_characteristics(trajectory: Trajectory, *, n_lines: int = 48, ax: Axes | None = None) -> Figure:
     """Characteristics X(t; label) over the density: paths of equal shares of the mass, or of the atoms.
@@ -60,7 +63,8 @@ def plot_cluster_tree(
 ) -> Figure:
     """Positions of the clusters over logarithmic time; lines as thick as mass, joined where clusters merge.
 
-    The light band about a line is the cluster's width.
+    Lines are pale until all clusters are narrower than the resolution. The light band about a line is the cluster's
+    width.
 
     Parameters
     ----------
@@ -78,8 +82,10 @@ def plot_cluster_tree(
     with rc_context(STYLE):
         figure, ax = panel(ax, (6.4, 3.6))
         colours = colormaps[DENSITY_MAP](np.linspace(0.05, 0.75, len(found.tracks)))
+        formed = found.t[found.first_formed] if found.first_formed < found.t.size else found.t[0]
         for track, colour in zip(found.tracks, colours, strict=True):
             t, angle, mass, width = _path(found, track)
+            pale = 0.35 * colour + 0.65
             for copy in _turns(angle, 0.0, TWO_PI):
                 ax.fill_between(t, copy - width, copy + width, color=colour, alpha=0.18, linewidth=0.0)
                 points = np.stack([t, copy], axis=1)
@@ -87,7 +93,7 @@ def plot_cluster_tree(
                     LineCollection(
                         list(np.stack([points[:-1], points[1:]], axis=1)),
                         linewidths=_THICKEST * np.minimum(mass[:-1], mass[1:]),
-                        colors=[colour],
+                        colors=np.where((t[:-1] < formed)[:, None], pale, colour),
                         capstyle="round",
                     )
                 )
@@ -130,17 +136,8 @@ def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase 
         for jump in steps.jumps:
             for ax, place in ((left, jump.t), (right, jump.clock)):
                 ax.axvline(place, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
-            left.annotate(
-                f"t = {jump.t:.4g}",
-                (jump.t, jump.after),
-                xytext=(-4, 3),
-                textcoords="offset points",
-                ha="right",
-                va="bottom",
-                fontsize=8.0,
-                color="0.3",
-            )
-        left.set_ylim(0.0, 1.05)
+        _label_times(left, steps)
+        left.set_ylim(0.0, min(1.05, 1.5 * float(steps.share.max())))
         left.set_ylabel("energy / that of one point")
         left.set_title("Energy over time")
         _log_time_axis(left, steps.t, 0.0)
@@ -158,6 +155,28 @@ def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase 
             )
             right.text(0.5, 0.5, f"no clock: {reason}", transform=right.transAxes, ha="center", color="0.4")
         return figure
+
+
+def _label_times(ax: Axes, steps: EnergyStaircase) -> None:
+    """Times of the jumps along their lines, from the top down; of those that are close, the first."""
+    span = math.log(float(steps.t[-1] / steps.t[steps.t > 0.0][0])) if (steps.t > 0.0).any() else 0.0
+    last = 0.0
+    for jump in steps.jumps:
+        if last > 0.0 and math.log(jump.t / last) < _CLOSEST_LABELS * span:
+            continue
+        last = jump.t
+        ax.annotate(
+            f"t = {jump.t:.4g}",
+            (jump.t, 1.0),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(-2, -2),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            rotation=90.0,
+            fontsize=8.0,
+            color="0.3",
+        )
 
 
 def _turns(angle: FloatArray, low: float, high: float) -> Iterator[FloatArray]:

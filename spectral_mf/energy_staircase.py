@@ -99,8 +99,9 @@ def energy_staircase(
 ) -> EnergyStaircase:
     """Plateaus and jumps of the energy.
 
-    Between two changes of the number of clusters the plateau's energy is the one at which it changes slowest. A plateau
-    that is less than `least_height` above the one before belongs to that.
+    The first plateau lasts until all clusters are narrower than the resolution, the others from one change of their
+    number to the next. A plateau's energy is the one at which it changes slowest. One that is less than `least_height`
+    above the one before belongs to that.
 
     Parameters
     ----------
@@ -122,7 +123,9 @@ def energy_staircase(
     found = clusters(trajectory) if history is None else history
     share = trajectory.energy / _single(trajectory.model)
     clock, fine = _clock(trajectory, found, share)
-    jumps = _jumps(trajectory.t, share, found.counts, fine, least_height)
+    forming = np.arange(len(trajectory)) < found.first_formed  # what comes and goes then is no plateau
+    stages = np.where(forming, 0, found.counts)
+    jumps = _jumps(trajectory.t, share, stages, fine, least_height)
     return EnergyStaircase(trajectory.t, share, clock, fine, jumps)
 
 
@@ -135,10 +138,9 @@ def _clock(trajectory: Trajectory, history: ClusterHistory, share: FloatArray) -
     """Rescaled time at the rows, and the curve that goes through them, with what is between them."""
     t, model = trajectory.t, trajectory.model
     clock = np.full(t.size, math.nan)
-    narrow = [found.positions.size > 0 and found.widths.max() < history.resolution for found in history.rows]
-    if model.diffusion > 0.0 or not any(narrow):
+    first = history.first_formed
+    if model.diffusion > 0.0 or first == t.size:
         return clock, StaircaseCurve(t, share, clock)
-    first = narrow.index(True)
     clock[first] = 0.0
     pieces = [StaircaseCurve(t[: first + 1], share[: first + 1], clock[: first + 1])]
     for row in range(first, t.size - 1):
@@ -168,10 +170,10 @@ def _between(model: Model, before: Clusters, start: float, end: float, gap: floa
 
 
 def _jumps(
-    t: FloatArray, share: FloatArray, counts: NDArray[np.int64], fine: StaircaseCurve, least_height: float
+    t: FloatArray, share: FloatArray, stages: NDArray[np.int64], fine: StaircaseCurve, least_height: float
 ) -> tuple[EnergyJump, ...]:
-    """Rises between the plateaus of successive numbers of clusters."""
-    changes = np.flatnonzero(np.diff(counts)) + 1
+    """Rises between the plateaus of successive stages."""
+    changes = np.flatnonzero(np.diff(stages)) + 1
     levels: list[float] = []
     for start, end in zip(np.append(0, changes), np.append(changes, t.size), strict=True):
         level = _plateau(t[start:end], share[start:end])

@@ -148,6 +148,17 @@ def test_staircase_over_both_clocks(run):
     np.testing.assert_array_equal(curve.get_xdata(), steps.fine.clock[known])
     assert left.get_xscale() == "log"
     assert [text.get_text() for text in left.texts] == [f"t = {jump.t:.4g}" for jump in steps.jumps]
+    assert left.get_ylim()[1] > steps.share.max()
+
+
+def test_labels_of_jumps_do_not_overlap():
+    angles = [0.0, 0.9, 1.85, 3.0, 4.2]
+    run = solve(SelfAttention(20.0), Atoms(angles), np.concatenate([[0.0], np.geomspace(1.0, 1e9, 100)]))
+    steps = energy_staircase(run)
+    assert len(steps.jumps) >= 3
+    ax = plot_energy_staircase(run).axes[0]
+    boxes = sorted(text.get_window_extent().x0 for text in ax.texts)
+    assert np.diff(boxes).min() > ax.texts[0].get_window_extent().width
 
 
 def test_why_a_picture_cannot_be_made():

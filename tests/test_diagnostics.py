@@ -363,6 +363,8 @@ def test_jumps_lead_from_plateau_to_plateau(case_a):
     assert first.before == pytest.approx(i0e(5.0), rel=1e-2)
     assert first.t < history.lifetime(3).formed
     assert math.isnan(first.clock)
+    assert history.counts[case_a.t > first.t][0] == 3  # one jump, although clusters come one after the other
+    assert {1, 2} & set(history.counts[case_a.t < first.t].tolist())
     assert second.interval[0] <= second.t <= second.interval[1]
     assert second.t < history.lifetime(3).ended < second.t + 5.0
     assert 0.1 < second.clock < 2.0
