@@ -163,7 +163,7 @@ def test_a_validation_that_was_killed_goes_on(tmp_path):
     """SIGKILL after the first verdict; the second call keeps that and measures the rest."""
     command = [sys.executable, "-m", "spectral_mf.cli", "validate", "-o", str(tmp_path / "v")]
     command[1:3] = ["-c", "from spectral_mf.cli import main; main()"]
-    only = [f"--only={name}" for name in ("wasserstein", "mass-and-energy", "time-shift")]
+    only = [f"--only={name}" for name in ("wasserstein", "mass-and-energy", "periodicity")]
     going = subprocess.Popen([*command, *only], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     kept = tmp_path / "v" / "verdicts" / "mass-and-energy.json"
     for _ in range(600):
@@ -176,7 +176,7 @@ def test_a_validation_that_was_killed_goes_on(tmp_path):
     done = subprocess.run([*command, *only], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert kept.read_bytes() == before
-    assert set(results(tmp_path / "v")) == {"wasserstein", "mass-and-energy", "time-shift"}
+    assert set(results(tmp_path / "v")) == {"wasserstein", "mass-and-energy", "periodicity"}
 
 
 def _ratios(change):
