@@ -44,6 +44,10 @@ class Dop853:
     """
 
     def __init__(self, rhs: RightHandSide, y: FloatArray, damping: FloatArray | None = None) -> None:
+        self._prepare(rhs, y, None if damping is None else _IntegratingFactor(damping))
+        self._rhs(self.y, self._stages[1])
+
+    def _prepare(self, rhs: RightHandSide, y: FloatArray, factor: _IntegratingFactor | None) -> None:
         n = y.size
         self._rhs = rhs
         self._rows = np.zeros((_N + 1, n))  # the state, then the stages k_1 .. k_12
@@ -56,8 +60,16 @@ class Dop853:
         self.trial: FloatArray = np.empty(n)
         self.y: FloatArray = self._stages[0]
         self.y[:] = y
-        self._factor = None if damping is None else _IntegratingFactor(damping)
-        self._rhs(self.y, self._stages[1])
+        self._factor = factor
+
+    def __getstate__(self) -> tuple[RightHandSide, FloatArray, FloatArray, _IntegratingFactor | None]:
+        """All that the next step needs; stages are views of one matrix, which a copy has to have of its own."""
+        return self._rhs, self.y.copy(), self.slope.copy(), self._factor
+
+    def __setstate__(self, state: tuple[RightHandSide, FloatArray, FloatArray, _IntegratingFactor | None]) -> None:
+        rhs, y, slope, factor = state
+        self._prepare(rhs, y, factor)
+        self._stages[1][:] = slope
 
     @property
     def slope(self) -> FloatArray:

@@ -8,6 +8,7 @@ grid. The solution collapses onto points exponentially fast, so every grid is ex
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,7 @@ class SpectralRightHandSide:
     """
 
     def __init__(self, model: Model, n_points: int, fold: int = 1, n_densities: int = 1) -> None:
+        self._made_from = (model, n_points, fold, n_densities)
         self.fields = model.grid_fields(n_points, fold, n_densities)
         self._velocity = self.fields.velocity
         self._density = self.fields.density
@@ -92,6 +94,10 @@ class SpectralRightHandSide:
         np.multiply(self._velocity, self._density, out=self._flux)
         self._forward()
         np.multiply(self._derivative, self._flux_modes, out=out)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plans and views into their arrays are made anew, not copied."""
+        return SpectralRightHandSide, self._made_from
 
 
 class SpectralSolver(AdaptiveSolver):
@@ -205,6 +211,11 @@ class SpectralSolver(AdaptiveSolver):
     def dissipation(self) -> FloatArray:
         """Rates at which the energies grow, as integrals over the grid; shape (B,)."""
         return self._rhs.fields.dissipation()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up a copied or pickled state; what lies on the grid is computed again."""
+        self.__dict__.update(state)
+        self._rhs.fields.evaluate(self.moments)
 
     def keep(self, wanted: NDArray[np.bool_]) -> None:
         """Go on with the densities that are wanted only."""

@@ -76,11 +76,16 @@ class NonuniformFFT:
     def __init__(self, n_modes: int, n_threads: int = 1) -> None:
         import finufft
 
+        self._made_from = (n_modes, n_threads)
         self._n_modes = n_modes
         settings: dict[str, Any] = {"n_trans": 1, "eps": self.TOLERANCE, "nthreads": n_threads}
         size = (2 * n_modes + 1,)  # modes -K .. K in increasing order (modeord = 0)
         self._to_modes = finufft.Plan(1, size, isign=-1, **settings)
         self._to_tokens = finufft.Plan(2, size, isign=1, **settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plans are made anew, and want tokens again."""
+        return NonuniformFFT, self._made_from
 
     def place(self, theta: FloatArray) -> None:
         """Take up the tokens' angles."""
