@@ -134,6 +134,13 @@ def test_separate_atoms_are_their_own_clusters(weights, angle):
     assert found.masses.sum() == pytest.approx(1.0, abs=1e-14)
 
 
+def test_what_lies_between_collapsed_clusters_belongs_to_the_nearer():
+    found = find_clusters(Atoms([0.0, 1.0, 2.6], [0.6, 0.004, 0.396]))
+    np.testing.assert_allclose(found.masses, [0.604, 0.396], rtol=1e-13)
+    found = find_clusters(Atoms([0.0, 1.6, 2.6], [0.6, 0.004, 0.396]))
+    np.testing.assert_allclose(found.masses, [0.6, 0.4], rtol=1e-13)
+
+
 def test_flow_map_and_modes_agree_on_a_smooth_density():
     density = FourierDensity.from_modes({1: 0.2, 2: 0.3j, 3: 0.15})
     modes, flow = find_clusters(density), find_clusters(FlowMap.identity(density))
@@ -257,6 +264,15 @@ def test_of_several_mergers_between_rows_each_has_its_time():
     assert len(times) == 3
 
 
+def test_joined_points_lie_at_their_centre_of_mass():
+    near = Clusters(np.array([0.02, 2.0, 2.06, 6.24]), np.array([0.1, 0.2, 0.3, 0.4]), np.zeros(4))
+    stretch = next(follow(MODEL, near, 0.0, 1.0, gap=0.1))
+    assert [sorted(group) for group in stretch.groups] == [[1, 2], [0, 3]]
+    ahead = 0.02 + TWO_PI - 6.24
+    np.testing.assert_allclose(stretch.angles[0], [2.0 + 0.6 * 0.06, 6.24 + 0.2 * ahead], rtol=1e-14)
+    np.testing.assert_allclose(stretch.masses, [0.5, 0.5], rtol=1e-14)
+
+
 def test_without_narrow_clusters_only_the_interval_is_known():
     wide = FourierDensity(
         0.5 * (FourierDensity.von_mises(40.0, 2.6).moments(64) + FourierDensity.von_mises(40.0, 3.7).moments(64))
@@ -370,6 +386,16 @@ def test_jumps_lead_from_plateau_to_plateau(case_a):
     assert 0.1 < second.clock < 2.0
     masses = history.rows[-1].masses
     assert second.after == pytest.approx((masses**2).sum(), rel=1e-3)
+
+
+def test_a_wide_cluster_on_the_way_is_no_plateau():
+    wide, points = FourierDensity.von_mises(2.0), Atoms([0.0, 2.0, 4.0])
+    steps = energy_staircase(made_of(np.arange(5.0), [FourierDensity.uniform()] * 2 + [wide] * 2 + [points]))
+    (jump,) = steps.jumps
+    assert (jump.before, jump.after) == (steps.share[0], steps.share[4])
+    assert steps.share[0] < steps.share[2] - 0.05 < steps.share[4]
+    assert math.isnan(steps.clock[3])
+    assert steps.clock[4] == 0.0
 
 
 def test_no_clock_with_diffusion_or_without_clusters():
