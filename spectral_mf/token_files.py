@@ -139,7 +139,7 @@ def _read_text(file: Path) -> tuple[Any, Any]:
     else:
         width = len(names or [])
         above = _split(lines[first - 1].strip().lstrip("#"), separator) if first else []
-        names = above if len(above) == width and all(name.lower() in _COLUMNS for name in above) else None
+        names = above if len(above) == width and any(name.lower() in _COLUMNS for name in above) else None
     rows = _parse_rows(file, lines, first, separator)
     return _from_columns(file, rows, names)
 

@@ -259,3 +259,14 @@ def test_pickled_objects_are_not_loaded(tmp_path, suffix):
     trap = np.array([Trap(), 1.0], dtype=object)
     np.save(path, trap, allow_pickle=True) if suffix == ".npy" else np.savez(path, angles=trap)
     refused(path, "Object arrays cannot be loaded", kind=StorageError)
+
+
+@pytest.mark.parametrize("mark", ["", "# "])
+def test_columns_of_other_names_are_left_alone_under_a_commented_header_too(tmp_path, mark):
+    path = tmp_path / "tokens.txt"
+    path.write_text(f"{mark}id theta\n1 0.5\n2 0.6\n")
+    np.testing.assert_allclose(Atoms.from_file(path).angles, [0.5, 0.6])
+    path.write_text(f"{mark}x y z\n1 0 1\n0 1 3\n")
+    atoms = Atoms.from_file(path)
+    np.testing.assert_allclose(atoms.angles, [0.0, np.pi / 2])
+    np.testing.assert_allclose(atoms.weights, [0.5, 0.5])

@@ -58,7 +58,8 @@ def explained(output: Path | None = None) -> Iterator[None]:
     """
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is when it was closed before the start
+            sys.stdout.flush()
     except StoppedEarly as stop:
         print(f"Stopped early: {stop}", file=sys.stderr)
         if output is not None and stop.trajectory is not None:
