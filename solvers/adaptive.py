@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,15 @@ class AdaptiveSolver(ABC):
 
     Attributes
     ----------
+    method : str
+        Its name in a snapshot.
     t : float
         Time reached.
     n_steps, n_rejected : int
         Steps accepted, and steps repeated for their error.
     """
 
+    method: ClassVar[str]
     _stepper: Dop853
     _control: StepController
 
@@ -99,7 +103,7 @@ class AdaptiveSolver(ABC):
             self.t = t_end if last else self.t + h
             self.n_steps += 1
             self._accepted()
-            self._options.progress(self.t, self.n_modes)
+            self._options.progress(self.t, self.n_modes, self.method)
             return
 
     def _next_step(self, t_end: float) -> tuple[float, bool]:

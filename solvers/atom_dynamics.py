@@ -7,6 +7,7 @@ stiff for long: the fast contraction of a pair ends when the pair is one.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,8 @@ class AtomSolver(AdaptiveSolver):
         The error of a step is measured against the distance moved so far.
     step : StepState, optional
     """
+
+    method: ClassVar[str] = "atoms"
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class AtomSolver(AdaptiveSolver):
 
     def snapshot(self) -> Snapshot:
         """The state as it is stored."""
-        return Snapshot(self.t, self._atoms(), "atoms", self.n_modes, step=self.step)
+        return Snapshot(self.t, self._atoms(), self.method, self.n_modes, step=self.step)
 
     def _atoms(self) -> Atoms:
         return Atoms((self.angles + self._turns[:, None]).ravel(), self._all_masses)

@@ -186,7 +186,7 @@ class CascadeSolver:
         """Go on until exactly `t_end`."""
         while self.t < t_end:
             self._step(t_end)
-            self._options.progress(self.t, self.n_modes)
+            self._options.progress(self.t, self.n_modes, "quasilinear")
 
     def snapshot(self) -> Snapshot:
         """The state as it is stored: the sum of all orders."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,8 @@ class CharacteristicSolver(AdaptiveSolver):
         Errors are measured against the largest |c_k|, k >= 1, and weighted by mass.
     step : StepState, optional
     """
+
+    method: ClassVar[str] = "characteristics"
 
     def __init__(
         self, model: Model, t: float, flow: FlowMap, options: MarchOptions, step: StepState | None = None
@@ -150,7 +153,7 @@ class CharacteristicSolver(AdaptiveSolver):
 
     def snapshot(self) -> Snapshot:
         """The state as it is stored."""
-        return Snapshot(self.t, self.flow, "characteristics", self.n_modes * self._flow.fold, step=self.step)
+        return Snapshot(self.t, self.flow, self.method, self.n_modes * self._flow.fold, step=self.step)
 
 
 def march_characteristics(

@@ -60,7 +60,7 @@ def _march(model: Model, t: float, c: ComplexArray, times: FloatArray, options: 
         c[active] *= np.exp(rates * h)
         active, rates = active[c[active] != 0.0], rates[c[active] != 0.0]  # decayed below the smallest number
         t = float(t_next)
-        options.progress(t, c.size - 1)
+        options.progress(t, c.size - 1, "linear")
         yield _snapshot(t, c)
 
 

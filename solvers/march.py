@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from spectral_mf.model import Model
 from spectral_mf.trajectory import Snapshot
 
-Progress = Callable[[float, int], None]
-"""Called with the time reached and the modes (or nodes) in use after each accepted step."""
+Progress = Callable[[float, int, str], None]
+"""Called after each accepted step with the time reached, the modes (or nodes, or atoms) in use, and the method."""
 
 
-def no_progress(time: float, n_modes: int) -> None:
+def no_progress(time: float, n_modes: int, method: str) -> None:
     """Report nothing."""
 
 

@@ -169,7 +169,7 @@ def _march(
                 snapshot(last),
             )
         row = snapshot(float(t))
-        options.progress(row.t, row.n_modes)
+        options.progress(row.t, row.n_modes, row.method)
         yield row
 
 

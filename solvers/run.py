@@ -98,7 +98,7 @@ def solve(
     provenance : mapping, optional
         Where the initial state came from; stored with the run as plain JSON.
     progress : callable, optional
-        Called with (time, modes in use) after each step.
+        Called with (time, modes or nodes or atoms in use, method) after each step.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def solve(
             "output_interval": interval_of(grid),
             "initial": origin,
             "seed": origin.get("seed"),
-            "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "started": _now(),
         },
         n_modes=stored,
         n_cells=integer_at_least("n_cells", n_cells, 4),
@@ -159,6 +159,7 @@ def resume(
     path: str | Path,
     times: float | ArrayLike | None = None,
     *,
+    max_modes: int | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Go on with a stored run: to its planned end, or to later times; the file grows in place.
@@ -170,18 +171,22 @@ def resume(
     times : float or array_like of float, optional
         A later end time (rows go on at the spacing of the last two planned ones), or the new output times. Left out:
         the run's planned times that it has not reached.
+    max_modes : int, optional
+        Largest number of modes that the spectral method may use from now on; by default as before. With more, a run
+        that has exhausted its resolution goes on.
     progress : callable, optional
-        Called with (time, modes in use) after each step.
+        Called with (time, modes or nodes or atoms in use, method) after each step.
 
     Returns
     -------
     Trajectory
-        All rows, old and new; bit for bit those of one run over the same output times.
+        All rows, old and new; bit for bit those of one run over the same output times. The file's attribute `history`
+        tells of each resumption.
 
     Raises
     ------
     InputError
-        If there is nothing left to compute, or times are not after the last row.
+        If there is nothing left to compute, times are not after the last row, or max_modes is not allowed.
     StorageError
         If the file cannot be read or written.
     StoppedEarly
@@ -195,6 +200,12 @@ def resume(
     reached = float(old.t[-1])
     new = _times_to_come(planned, reached, times)
     configuration["times"] = [*planned[planned <= reached].tolist(), *new.tolist()]
+    resumption: dict[str, Any] = {"at": _now(), "t": reached}
+    if max_modes is not None:
+        allowed = integer_at_least("max_modes", max_modes, 64)
+        resumption["max_modes"] = {"from": configuration["max_modes"], "to": allowed}
+        configuration["max_modes"] = allowed
+    configuration["resumed"] = [*configuration.get("resumed", []), resumption]
     info = RunInfo(old.model, configuration, old.info.n_modes, old.info.n_cells)
     options = MarchOptions(
         rtol=float(configuration["rtol"]),
@@ -281,6 +292,10 @@ def _march(method: str, order: int | None) -> March:
     if method != "quasilinear":
         raise InputError(f'order = {order!r} belongs to method = "quasilinear", not to {method!r}; leave it out.')
     return partial(march_quasilinear, order=order)
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _first_method(method: str, initial: Measure) -> str:

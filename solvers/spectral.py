@@ -8,7 +8,7 @@ grid. The solution collapses onto points exponentially fast, so every grid is ex
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,8 @@ class SpectralSolver(AdaptiveSolver):
     unresolved : ndarray of bool, shape (B,)
         Which densities were too sharp for the grid at the last attempt.
     """
+
+    method: ClassVar[str] = "spectral"
 
     def __init__(
         self, model: Model, t: float, moments: ComplexArray, options: MarchOptions, step: StepState | None = None
@@ -285,7 +287,7 @@ def _snapshot(solver: SpectralSolver, fold: int) -> Snapshot:
     return Snapshot(
         t=solver.t,
         measure=FourierDensity.from_vector(moments.view(np.float64)),
-        method="spectral",
+        method=solver.method,
         n_modes=solver.n_modes,
         energy_rate_residual=growth - float(solver.dissipation()[0]),
         step=solver.step,

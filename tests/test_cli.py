@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 import spectral_mf
 from spectral_mf.cli.app import app, run
 
-COMMANDS = ("demo", "solve", "resume", "info", "plot", "export", "linear")
+COMMANDS = ("demo", "solve", "resume", "info", "plot", "export", "linear", "validate")
 HEAVY = ("numpy", "scipy", "matplotlib", "h5py", "pyfftw", "finufft", "xarray")
 
 
@@ -72,6 +74,17 @@ def test_every_key_of_a_run_file_has_an_option_and_both_are_documented(checkout)
         assert f"| `{option}`" in page
         assert f"`{key}` |" in page
         assert f"`[{section}]`" in page
+
+
+def test_the_help_of_solve_names_every_method_and_no_other(checkout):
+    from spectral_mf.solvers.run import _MARCHES, Method
+
+    assert set(get_args(Method)) == set(_MARCHES)
+    words = " ".join(re.sub("[^a-z() ]", " ", shown("solve", "--help")).split())  # without the frame
+    assert "auto (default) characteristics linear quasilinear or spectral" in words
+    page = (checkout / "docs" / "command-line.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith("| `--method`")]
+    assert set(re.findall("`([a-z]+)`", row.split("|")[3])) == set(_MARCHES)
 
 
 # linear

@@ -75,10 +75,40 @@ def test_a_log_of_a_day_stays_short(capsys, monkeypatch):
     with reporting(0.0, 7.0, heading="a long run") as report:
         for second in range(86_400):
             now = float(second)
-            report(7.0 * second / 86_400, 128)
+            report(7.0 * second / 86_400, 128, "spectral")
     told = capsys.readouterr().err.splitlines()
     assert told[:2] == ["a long run", "t = 0.000810185 of 7, 128 modes, 10 s"]
     assert len(told) < 20
+
+
+@pytest.mark.parametrize(
+    ("method", "word"),
+    [
+        ("linear", "modes"),
+        ("quasilinear", "modes"),
+        ("spectral", "modes"),
+        ("characteristics", "nodes"),
+        ("atoms", "atoms"),
+        ("particles", "tokens"),
+    ],
+)
+def test_a_size_is_called_by_what_carries_the_measure(capsys, monkeypatch, method, word):
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with reporting(0.0, 7.0) as report:
+        report(1.0, 64, method)
+        now = 11.0
+        report(2.0, 65, method)
+    assert capsys.readouterr().err == f"t = 2 of 7, 65 {word}, 11 s\n"
+
+
+def test_the_bar_knows_nodes_from_modes(tmp_path):
+    run = ("solve", "--beta", "5", "--modes", "3:0.1", "--t-end", "60")
+    shown, screen = on_a_terminal(tmp_path, *run)
+    assert re.search(r"\d+ nodes", screen)
+    methods, largest = re.search(r"t = 0 to 60, (.*), at most (.*), [\d.]+ s", shown).groups()
+    assert methods == "spectral then characteristics then atoms"
+    assert re.fullmatch(r"\d+ modes, \d+ nodes, 3 atoms", largest)
 
 
 def test_what_is_refused_gets_no_heading(capsys):

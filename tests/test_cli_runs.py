@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 
 from spectral_mf import Atoms, SelfAttention, StorageError, Trajectory
 from spectral_mf.cli.app import run
+from spectral_mf.cli.ending import way_on
 from spectral_mf.storage import RunFile, read_info
+from spectral_mf.trajectory import RunInfo
 
 SMALL = ("--beta", "5", "--modes", "3:0.01", "--t-end", "1", "--dt", "0.1")
 COMMAND = [sys.executable, "-c", "from spectral_mf.cli import main; main()"]
@@ -304,11 +307,43 @@ def test_a_run_that_cannot_go_on_keeps_its_rows_and_says_so(command):
     assert 10 < known.t.size < 101
     assert "Stopped early: at t = " in told
     assert "max_modes = 256" in told
-    assert f"{known.t.size} rows to t = {known.t[-1]:g} are kept in run.h5." in told
+    assert f"{known.t.size} rows to t = {known.t[-1]:g} are kept in run.h5; " in told
+    assert "'spectral-mf resume run.h5 --max-modes 512' goes on." in told
     assert "Traceback" not in told
     shown = command("info", "run.h5")[1]
     assert shown.startswith(f"run.h5: partial, {known.t.size} rows")
     assert "stopped early: at t = " in shown
+    assert "spectral-mf resume run.h5 --max-modes 512\n" in shown
+
+
+def test_a_run_out_of_modes_goes_on_with_more(command):
+    run = ("--beta", 5, "--modes", "3:0.1,2:0.01", "--t-end", 4.2, "--dt", 0.2, "--method", "spectral", "-q")
+    assert command("solve", *run, "--max-modes", 128)[0] == 3
+    reached = read_info("run.h5").t[-1]
+    code, shown, told = command("resume", "run.h5")  # as before is not enough
+    assert (code, shown) == (3, "")
+    assert "max_modes = 128" in told
+    assert read_info("run.h5").t[-1] == reached < 4.2
+    check_refused(command, "resume", "run.h5", "--max-modes", "1", says="max_modes = 1 is not allowed")
+    assert command("resume", "run.h5", "--max-modes", 2048, "-q")[0] == 0
+    assert command("solve", *run, "--max-modes", 2048, "-o", "one.h5")[0] == 0
+    resumed, one = Trajectory.load("run.h5"), Trajectory.load("one.h5")
+    assert resumed.complete
+    np.testing.assert_array_equal(resumed.t, one.t)
+    np.testing.assert_array_equal(resumed.moments, one.moments)
+    np.testing.assert_array_equal(resumed.cells, one.cells)
+    assert resumed.configuration["max_modes"] == 2048
+    assert {entry["t"] for entry in resumed.configuration["resumed"]} == {reached}
+    last = read_info("run.h5").attributes["history"].splitlines()[-1]
+    assert last.endswith(f" spectral_mf run resumed at t = {reached:g}, max_modes 128 to 2048")
+    assert "; 20" in command("info", "run.h5")[1]
+
+
+@pytest.mark.parametrize("method", ["auto", "characteristics", "linear"])
+def test_only_the_spectral_method_is_told_to_take_more_modes(method):
+    configuration = {"method": method, "max_modes": 256}
+    info = RunInfo(SelfAttention(5.0), configuration, 64, 512, False, "stopped early: at t = 1; raise max_modes.")
+    assert way_on(Path("run.h5"), info) is None
 
 
 def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path):

@@ -54,7 +54,7 @@ def test_stops_where_no_measure_exists(t_end):
     t_one = math.log(1.0 / abs(1e-3 + 1e-3j)) / rate
     times = np.array([0.1, 0.2, t_end])
     seen = []
-    options = MarchOptions(progress=lambda t, n_modes: seen.append(t))
+    options = MarchOptions(progress=lambda t, n_modes, method: seen.append(t))
     t_one = min(t_one, math.log(1.0 / 0.3) / float(model.growth_rate(1)))
     rows = march_linear(model, Snapshot(0.0, density, "linear", 3), times, options)
     with pytest.raises(StoppedEarly, match=r"\|c_1\|") as stop:
@@ -84,9 +84,9 @@ def test_progress_and_wrong_start():
         SelfAttention(5.0),
         FourierDensity.from_modes({2: 1e-9}),
         [0.0, 1.0, 2.0],
-        progress=lambda t, n: seen.append((t, n)),
+        progress=lambda t, n, method: seen.append((t, n, method)),
     )
-    assert seen == [(1.0, 2), (2.0, 2)]
+    assert seen == [(1.0, 2, "linear"), (2.0, 2, "linear")]
     start = Snapshot(0.0, Atoms(np.array([0.0, 1.0])), "linear", 2)
     with pytest.raises(InputError, match="smoothed"):
         march_linear(SelfAttention(5.0), start, np.array([1.0]), MarchOptions())

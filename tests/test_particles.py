@@ -363,8 +363,8 @@ def test_condensing_keeps_mass_and_moves_little():
 
 def test_progress_is_told():
     seen = []
-    simulate(SA, sample_tokens(100, 1), [0.0, 1.0], progress=lambda t, n: seen.append((t, n)))
-    assert seen[-1] == (1.0, 100)
+    simulate(SA, sample_tokens(100, 1), [0.0, 1.0], progress=lambda *step: seen.append(step))
+    assert seen[-1] == (1.0, 100, "particles")
     assert all(a[0] < b[0] for a, b in itertools.pairwise(seen))
 
 
@@ -419,7 +419,7 @@ def test_layers_are_counted():
         [0.0, 0.3, 0.7],
         method="euler",
         layer_step=0.1,
-        progress=lambda t, n: seen.append(t),
+        progress=lambda t, n, method: seen.append(t),
     )
     np.testing.assert_allclose(seen, 0.1 * np.arange(1, 8), atol=1e-15)
     assert list(run.t) == [0.0, 0.3, 0.7]

@@ -198,7 +198,7 @@ def test_series_stops_where_it_is_no_longer_accurate():
     manifold = theory.unstable_manifold(model, order=64)
     start = start_at(FourierDensity(manifold(0.1)))
     seen = []
-    options = MarchOptions(rtol=1e-10, fold=3, progress=lambda t, n_modes: seen.append(t))
+    options = MarchOptions(rtol=1e-10, fold=3, progress=lambda t, n_modes, method: seen.append(t))
     rows = march_quasilinear(model, start, np.array([0.02, 0.2, 0.3]), options)
     with pytest.raises(StoppedEarly, match="series of order 64") as stop:
         list(rows)

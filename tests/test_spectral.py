@@ -295,7 +295,7 @@ def test_nan_in_mid_run_stops_it_and_keeps_the_last_good_state():
 
 def test_the_right_hand_side_is_never_asked_beyond_the_end():
     seen = []
-    solver = solver_for(SelfAttention(5.0), {3: 0.01}, progress=lambda t, n: seen.append(t))
+    solver = solver_for(SelfAttention(5.0), {3: 0.01}, progress=lambda t, n, method: seen.append(t))
     solver.advance(1e-6)
     assert seen[-1] == 1e-6
     assert max(seen) == solver.t == 1e-6

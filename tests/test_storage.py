@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -120,6 +121,11 @@ def test_resume_gives_the_same_bits_as_one_run(tmp_path, stored):
     again = load_run(path)
     np.testing.assert_array_equal(again.moments, whole.moments)
     assert again.complete
+    assert len(again.configuration["resumed"]) == 1
+    resume(path, 3.1)
+    time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    lines = [f"{time} spectral_mf run {what}" for what in ("started", r"resumed at t = 1\.2", "resumed at t = 3")]
+    assert re.fullmatch("\n".join(lines), read_info(path).attributes["history"])
     with pytest.raises(InputError, match="complete"):
         resume(path)
     with pytest.raises(InputError, match="reached t = 3"):
@@ -142,7 +148,7 @@ def test_a_stopped_run_keeps_its_rows_in_the_file_and_on_the_exception(tmp_path)
 def test_ctrl_c_keeps_the_rows_and_goes_on_to_the_caller(tmp_path):
     path = tmp_path / "run.h5"
 
-    def interrupt(t, n_modes):
+    def interrupt(t, n_modes, method):
         if t > 1.5:
             raise KeyboardInterrupt
 
@@ -205,7 +211,7 @@ def test_names_with_spaces_accents_and_greek_relative_to_home_and_after_chdir(tm
     run(0.5, output="~/at home.h5")
     assert load_run("~/at home.h5").complete
 
-    def move(t, n_modes):
+    def move(t, n_modes, method):
         monkeypatch.chdir(tmp_path)
 
     run(0.5, output="here.h5", progress=move)
@@ -272,6 +278,16 @@ def test_many_atoms_long_provenance_and_many_times(tmp_path):
     assert again.configuration["initial"] == info.configuration["initial"]
 
 
+def test_a_run_that_was_taken_up_a_thousand_times(tmp_path):
+    entry = {"at": "2030-01-01T00:00:00Z", "max_modes": {"from": 10**9, "to": 10**9}}
+    configuration = {"times": [0.0], "resumed": [{"t": 0.001 * i, **entry} for i in range(1, 1001)]}
+    path = save_run(Trajectory(RunInfo(MODEL, configuration, 64, 256, True, "complete"), [row(0.0)]), tmp_path / "a.h5")
+    lines = read_info(path).attributes["history"].splitlines()
+    assert lines[0] == "spectral_mf run started"
+    assert "resumed at t = 1, max_modes 1000000000 to 1000000000" in lines[-1]
+    assert len(load_run(path).configuration["resumed"]) == 1000
+
+
 def test_two_runs_with_one_name_started_together(tmp_path):
     info = RunInfo(MODEL, {"times": [0.0]}, 64, 256)
     first = RunFile.create(tmp_path / "run.h5", info)
@@ -287,7 +303,7 @@ def test_two_runs_with_one_name_started_together(tmp_path):
 SLOW_WRITER = """
     import sys, time
     from spectral_mf import FourierDensity, SelfAttention, solve
-    def slowly(t, n_modes):
+    def slowly(t, n_modes, method):
         time.sleep(0.03)
     print("started", flush=True)
     solve(SelfAttention(5.0), FourierDensity.from_modes({2: 0.003, 3: 0.01, 4: 0.002j}), 3.0, output=sys.argv[1],

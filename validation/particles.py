@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,6 +122,8 @@ class TokenSolver(AdaptiveSolver):
         As for `TokenVelocity`.
     """
 
+    method: ClassVar[str] = "particles"
+
     def __init__(
         self,
         model: Model,
@@ -165,7 +167,7 @@ class TokenSolver(AdaptiveSolver):
         self._velocity.weights = tokens.weights[self._order]
         np.take(tokens.angles, self._order, out=self._stepper.y)
         self._velocity(self._stepper.y, self._stepper.slope)
-        return Snapshot(self.t, tokens, "particles", self.n_modes, step=self.step)
+        return Snapshot(self.t, tokens, self.method, self.n_modes, step=self.step)
 
 
 def march_particles(
@@ -239,7 +241,7 @@ def march_layers(
             for layer in range(count):
                 field(theta, turn)
                 theta += np.arctan(layer_step * turn)
-                options.progress(t + (layer + 1) * layer_step, theta.size)
+                options.progress(t + (layer + 1) * layer_step, theta.size, "layers")
             state, t = _reordered(theta, field.weights, order), float(end)
             yield Snapshot(t, state, "layers", state.n_atoms)
 
@@ -293,7 +295,7 @@ def simulate(
     provenance : mapping, optional
         Where the tokens came from, such as their seed; stored with the run as plain JSON.
     progress : callable, optional
-        Called with (time, N) after each step.
+        Called with (time, N, method) after each step.
 
     Returns
     -------

@@ -21,7 +21,7 @@ import typer
 from spectral_mf.errors import SpectralMFError, StoppedEarly, StorageError
 
 if TYPE_CHECKING:
-    from spectral_mf.trajectory import Trajectory
+    from spectral_mf.trajectory import RunInfo, Trajectory
 
 BAD_INPUT = 2
 STOPPED_EARLY = 3
@@ -64,7 +64,9 @@ def explained(output: Path | None = None) -> Iterator[None]:
         print(f"Stopped early: {stop}", file=sys.stderr)
         if output is not None and stop.trajectory is not None:
             rows = stop.trajectory
-            print(f"{len(rows)} rows to t = {rows.t[-1]:g} are kept in {output}.", file=sys.stderr)
+            command = way_on(output, rows.info)
+            goes_on = "." if command is None else f"; '{command}' goes on."
+            print(f"{len(rows)} rows to t = {rows.t[-1]:g} are kept in {output}{goes_on}", file=sys.stderr)
         raise typer.Exit(STOPPED_EARLY) from None
     except SpectralMFError as error:
         complain(str(error))
@@ -82,9 +84,16 @@ def explained(output: Path | None = None) -> Iterator[None]:
         raise typer.Exit(0) from None
 
 
-def resume_command(path: Path) -> str:
-    """The command that goes on with a run."""
-    return f"spectral-mf resume {shlex.quote(str(path))}"
+def way_on(path: Path, info: RunInfo) -> str | None:
+    """The command that goes on with a run; None if none gets it any further."""
+    command = f"spectral-mf resume {shlex.quote(str(path))}"
+    if info.complete:
+        return f"{command} --t-end TIME"
+    if not info.status.startswith("stopped early"):
+        return command
+    if info.configuration.get("method") == "spectral" and "raise max_modes" in info.status:
+        return f"{command} --max-modes {2 * int(info.configuration['max_modes'])}"
+    return None
 
 
 def _kept_in(output: Path) -> str:
@@ -97,7 +106,7 @@ def _kept_in(output: Path) -> str:
         return ""
     if known.info.complete or known.t.size == 0:
         return ""
-    return f" {known.t.size} rows to t = {known.t[-1]:g} are kept in {output}; '{resume_command(output)}' goes on."
+    return f" {known.t.size} rows to t = {known.t[-1]:g} are kept in {output}; '{way_on(output, known.info)}' goes on."
 
 
 def _rescue(trajectory: Trajectory) -> None:

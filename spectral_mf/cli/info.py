@@ -7,7 +7,8 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from spectral_mf.cli.ending import resume_command
+from spectral_mf.carriers import carriers_in_use
+from spectral_mf.cli.ending import way_on
 from spectral_mf.cli.options import Json, RunFile
 
 if TYPE_CHECKING:
@@ -46,22 +47,18 @@ def _entries(known: RunSummary) -> list[tuple[str, str]]:
     if known.t.size:
         unit = known.attributes.get("energy_log_unit", 0.0)
         entries += [
-            ("in use", f"{known.n_modes.min()} to {known.n_modes.max()} modes (or nodes, atoms)"),
+            ("in use", ", ".join(f"{low} to {high} {kind}" for kind, (low, high) in _in_use(known).items())),
             ("energy", f"{known.energy[0]:.10g} to {known.energy[-1]:.10g}" + (f" e^{unit:g}" if unit else "")),
         ]
-    entries.append(("written", str(known.attributes.get("history", known.attributes.get("source", "")))))
+    history = str(known.attributes.get("history", known.attributes.get("source", "")))
+    entries.append(("written", "; ".join(history.splitlines())))
     if not known.info.complete:
         entries.append(("status", known.info.status))
     return [*entries, ("to go on", _going_on(known))]
 
 
 def _going_on(known: RunSummary) -> str:
-    command = resume_command(known.path)
-    if known.info.complete:
-        return f"{command} --t-end TIME"
-    if known.info.status.startswith("stopped early"):
-        return "see status: the same run would stop again"
-    return command
+    return way_on(known.path, known.info) or "see status: the same run would stop again"
 
 
 def _planned_end(known: RunSummary) -> float:
@@ -73,6 +70,12 @@ def _methods(known: RunSummary) -> list[tuple[str, float]]:
     rows = list(zip(known.method.tolist(), known.t.tolist(), strict=True))
     rows = rows[1:] or rows  # the first row is the initial state, which no method computed
     return [(name, max(t for _, t in group)) for name, group in groupby(rows, key=lambda row: row[0])]
+
+
+def _in_use(known: RunSummary) -> dict[str, tuple[int, int]]:
+    """Least and most modes, nodes or atoms of the rows that a method computed."""
+    rows = slice(1, None) if known.t.size > 1 else slice(None)
+    return carriers_in_use(known.method[rows].tolist(), known.n_modes[rows].tolist())
 
 
 def _as_dict(known: RunSummary) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def _as_dict(known: RunSummary) -> dict[str, Any]:
         "model": known.model.to_dict(),
         "configuration": {key: value for key, value in configuration.items() if key != "times"},
         "methods": [{"method": name, "t_last": until} for name, until in _methods(known)],
-        "modes_in_use": [int(known.n_modes.min()), int(known.n_modes.max())] if known.t.size else None,
+        "in_use": {kind: list(ends) for kind, ends in _in_use(known).items()},
         "modes_stored": known.info.n_modes,
         "cells": known.info.n_cells,
         "energy": [energies[0], energies[-1]] if energies else None,

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-Report = Callable[[float, int], None]
-"""Called with the time reached and the modes in use."""
+from spectral_mf.carriers import carriers_of
+
+Report = Callable[[float, int, str], None]
+"""Called with the time reached, the modes (or nodes, or atoms) in use, and the method."""
 
 _REDRAW = 0.1
 """Seconds between two pictures of the bar."""
@@ -41,11 +43,11 @@ def reporting(start: float, end: float, *, heading: str = "", quiet: bool = Fals
             say(heading)
         return _Bar(start, end) if _has_live_screen() else _Lines(end)
 
-    def report(t: float, n_modes: int) -> None:
+    def report(t: float, size: int, method: str) -> None:
         nonlocal display
         if display is None:
             display = begin()
-        display.show(t, n_modes)
+        display.show(t, size, carriers_of(method))
 
     try:
         yield report
@@ -63,8 +65,8 @@ def _has_live_screen() -> bool:
 
 
 class _Display(Protocol):
-    def show(self, t: float, n_modes: int) -> None:
-        """Show the time reached and the modes in use."""
+    def show(self, t: float, size: int, carriers: str) -> None:
+        """Show the time reached and how many modes, nodes or atoms are in use."""
 
     def end(self) -> None:
         """Leave the screen as it was."""
@@ -83,7 +85,7 @@ class _Bar:
         self._progress = Progress(
             TextColumn("t = {task.fields[time]} of {task.fields[end]}"),
             BarColumn(bar_width=None),
-            TextColumn("{task.fields[modes]} modes"),
+            TextColumn("{task.fields[size]}"),
             TimeRemainingColumn(compact=True),
             TextColumn("left"),
             console=Console(stderr=True),
@@ -91,15 +93,15 @@ class _Bar:
             redirect_stdout=False,
             expand=True,
         )
-        self._task = self._progress.add_task("", total=end - start, time="", end=f"{end:g}", modes="")
+        self._task = self._progress.add_task("", total=end - start, time="", end=f"{end:g}", size="")
         self._progress.start()
 
-    def show(self, t: float, n_modes: int) -> None:
+    def show(self, t: float, size: int, carriers: str) -> None:
         now = time.monotonic()
         if now - self._last >= _REDRAW:  # steps take microseconds
             self._last = now
             reached = f"{t:{self._width}.3f}"
-            self._progress.update(self._task, completed=t - self._start, time=reached, modes=f"{n_modes:5d}")
+            self._progress.update(self._task, completed=t - self._start, time=reached, size=f"{size:5d} {carriers}")
 
     def end(self) -> None:
         self._progress.stop()
@@ -113,11 +115,11 @@ class _Lines:
         self._began = time.monotonic()
         self._due = _FIRST_LINE
 
-    def show(self, t: float, n_modes: int) -> None:
+    def show(self, t: float, size: int, carriers: str) -> None:
         elapsed = time.monotonic() - self._began
         if elapsed >= self._due:
             self._due = 2.0 * elapsed
-            say(f"t = {t:.6g} of {self._end:g}, {n_modes} modes, {elapsed:.0f} s")
+            say(f"t = {t:.6g} of {self._end:g}, {size} {carriers}, {elapsed:.0f} s")
 
     def end(self) -> None:
         pass

@@ -19,11 +19,20 @@ def resume(
         float | None,
         typer.Option(metavar="TIME", help="Later end time (default: the planned one).", show_default=False),
     ] = None,
+    max_modes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Most modes that the spectral method may use from now on (default: as before).",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was stopped, killed or is to be continued; its file grows in place.
 
-    The rows are bit for bit those of one uninterrupted run.
+    The rows are bit for bit those of one uninterrupted run. One that stopped because it ran out of modes goes on with
+    a larger --max-modes.
     """
     from spectral_mf.solvers import resume as go_on
     from spectral_mf.storage import read_info
@@ -33,7 +42,7 @@ def resume(
     end = float(known.info.configuration["times"][-1]) if t_end is None else t_end
     began = time.perf_counter()
     with explained(file), reporting(reached, end, quiet=quiet) as report:
-        trajectory = go_on(file, t_end, progress=report)
+        trajectory = go_on(file, t_end, max_modes=max_modes, progress=report)
     print(file)
     if not quiet:
         print(summary(trajectory, time.perf_counter() - began))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectral_mf.carriers import carriers_in_use
 from spectral_mf.cli.ending import explained
 from spectral_mf.cli.options import Quiet
 from spectral_mf.cli.progress import reporting
@@ -109,13 +110,17 @@ def solve(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="auto (default), spectral, linear, quasilinear, ... as in solve().",
+            help="auto (default), characteristics, linear, quasilinear or spectral.",
             rich_help_panel=_SOLVER,
         ),
     ] = None,
     order: Annotated[
         str | None,
-        typer.Option(metavar="J", help="Highest order of the quasilinear method.", rich_help_panel=_SOLVER),
+        typer.Option(
+            metavar="J",
+            help="Highest order of the method quasilinear (default 64 of the series, 8 of the expansion).",
+            rich_help_panel=_SOLVER,
+        ),
     ] = None,
     rtol: Annotated[
         str | None,
@@ -127,7 +132,9 @@ def solve(
     ] = None,
     max_modes: Annotated[
         str | None,
-        typer.Option(metavar="K", help="Most modes that may be used (default 16384).", rich_help_panel=_SOLVER),
+        typer.Option(
+            metavar="K", help="Most modes that the spectral method may use (default 16384).", rich_help_panel=_SOLVER
+        ),
     ] = None,
     symmetry: Annotated[
         str | None,
@@ -224,7 +231,10 @@ def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
 def summary(trajectory: Trajectory, seconds: float) -> str:
     """One line on what a run has computed."""
     methods = list(dict.fromkeys(str(name) for name in trajectory.method[1:]))
+    computed = slice(1, None) if len(trajectory) > 1 else slice(None)  # no method computed the initial state
+    in_use = carriers_in_use(trajectory.method[computed], trajectory.n_modes[computed])
+    most = ", ".join(f"{largest} {kind}" for kind, (_, largest) in in_use.items())
     return (
         f"{len(trajectory)} rows, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}, {' then '.join(methods)}, "
-        f"at most {trajectory.n_modes.max()} modes, {seconds:.1f} s"
+        f"at most {most}, {seconds:.1f} s"
     )

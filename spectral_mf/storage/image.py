@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +30,7 @@ RESTART = "restart"
 
 _CHUNK_BYTES = 2**18
 _LARGEST_ATTRIBUTE = 2**15
+_MOST_RESUMPTIONS = 300
 _TEXT = h5py.string_dtype("utf-8")
 
 
@@ -109,7 +111,7 @@ class RunImage:
         values: dict[str, Any] = {
             "Conventions": "CF-1.11",
             "title": f"Mean-field self-attention on the circle: {info.model!r}",
-            "history": f"{configuration.get('started', '')} spectral_mf run started".strip(),
+            "history": _history(configuration),
             "source": f"spectral_mf {spectral_mf.__version__}",
             "spectral_mf_format": FORMAT,
             "status": info.status,
@@ -243,6 +245,20 @@ def _extend(dataset: h5py.Dataset, values: Any) -> None:
     n = dataset.shape[0]
     dataset.resize(n + len(values), axis=0)
     dataset[n:] = values
+
+
+def _history(configuration: Mapping[str, Any]) -> str:
+    """A line for the start of the run and for each time that it was taken up again, as the CF conventions want it.
+
+    The oldest resumptions are left out where the attribute would become too large for HDF5.
+    """
+    lines = [f"{configuration.get('started', '')} spectral_mf run started".strip()]
+    for resumption in configuration.get("resumed", [])[-_MOST_RESUMPTIONS:]:
+        line = f"{resumption['at']} spectral_mf run resumed at t = {resumption['t']:.6g}"
+        if "max_modes" in resumption:
+            line += ", max_modes {from} to {to}".format(**resumption["max_modes"])
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _library_versions() -> dict[str, str]:
