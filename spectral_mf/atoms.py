@@ -132,6 +132,12 @@ class Atoms:
 
         return w1(self, other)
 
+    def w2(self, other: Atoms) -> float:
+        """Wasserstein-2 distance on the circle (geodesic) from other atoms, in radians."""
+        from spectral_mf.wasserstein2 import w2
+
+        return w2(self, other)
+
     def distribution(self) -> Distribution:
         """Distribution function on [0, 2 pi]: one jump for each atom."""
         from spectral_mf.distribution import Distribution
