@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -213,6 +214,8 @@ def simulate_sphere(
 
 class SphereSolver(AdaptiveSolver):
     """Tokens on the sphere that move by steps of the 8(5,3) method, put back on the sphere after each."""
+
+    method: ClassVar[str] = "particles"
 
     def __init__(self, model: SelfAttention, t: float, tokens: SphereTokens, options: MarchOptions) -> None:
         super().__init__(t, options)
