@@ -160,7 +160,7 @@ class CascadeSolver:
         state = np.zeros((self.order + 1, self._largest + 1), dtype=np.complex128)
         state[0, 1 : first + 1] = c[1 : first + 1]
         damping = np.tile(np.repeat(-kernel.rates, 2), self.order + 1)
-        self._stepper = Dop853(self._rhs, state.reshape(-1).view(np.float64), damping)
+        self._stepper = Dop853(self._forcing, state.reshape(-1).view(np.float64), damping, self._forcing.rows)
         fastest = float(np.abs(kernel.rates).max())
         self._largest_step = _LARGEST_EXPONENT / fastest if fastest > 0.0 else np.inf
         self._control = StepController(0.1 / fastest if fastest > 0.0 else np.inf)
@@ -173,13 +173,13 @@ class CascadeSolver:
     @property
     def remainder(self) -> float:
         """Largest moment of order J + 1, the first one left out."""
-        return float(np.abs(self._rows(self._stepper.y)[-1]).max())
+        return float(np.abs(self._forcing.rows(self._stepper.y)[-1]).max())
 
     def orders(self) -> ComplexArray:
         """Moments of orders 0 .. J at the time reached; shape (J + 1, n_modes + 1)."""
         full = np.zeros((self.order + 1, self.n_modes + 1), dtype=np.complex128)
         full[0, 0] = 1.0
-        full[1:, :: self._fold] = self._rows(self._stepper.y)[:-1]
+        full[1:, :: self._fold] = self._forcing.rows(self._stepper.y)[:-1]
         return full
 
     def advance(self, t_end: float) -> None:
@@ -222,7 +222,7 @@ class CascadeSolver:
 
     def _require_convergence(self) -> None:
         """Stop before a step after which the expansion would mean nothing."""
-        trial = self._rows(self._stepper.trial)
+        trial = self._forcing.rows(self._stepper.trial)
         left_out = float(np.abs(trial[-1]).max())
         largest = float(np.abs(trial[:-1].sum(axis=0)).max())
         if left_out <= self._largest_remainder * largest and largest <= 1.0:
@@ -235,18 +235,12 @@ class CascadeSolver:
             self.snapshot(),
         )
 
-    def _rows(self, y: FloatArray) -> ComplexArray:
-        return y.view(np.complex128).reshape(self.order + 1, -1)
-
     def _linear_size(self, y: FloatArray) -> float:
         return float(np.abs(y[: 2 * (self._largest + 1)]).max())
 
-    def _rhs(self, y: FloatArray, out: FloatArray) -> None:
-        self._forcing(self._rows(y), self._rows(out))
-
     def _energy_rate_residual(self, total: ComplexArray) -> float:
         """How well the sum of the orders obeys the balance of energy."""
-        rows, forcing = self._rows(self._stepper.y)[:-1], self._rows(self._stepper.slope)[:-1]
+        rows, forcing = self._forcing.rows(self._stepper.y)[:-1], self._forcing.rows(self._stepper.slope)[:-1]
         rates = np.zeros_like(total)
         rates[:: self._fold] = self._transport_rates * rows.sum(axis=0) + forcing.sum(axis=0)
         grid_moments = np.zeros(self._forcing.n_points // 2 + 1, dtype=np.complex128)
@@ -306,6 +300,10 @@ class CascadeForcing:
         self._flux.forward()
         out[0] = 0.0
         np.multiply(self._derivative, self._flux.spectrum[:, : self._n], out=out[1:])
+
+    def rows(self, y: FloatArray) -> ComplexArray:
+        """A row of real and imaginary parts as the moments of orders 1 .. J + 1; shape (J + 1, K + 1)."""
+        return y.view(np.complex128).reshape(self._order + 1, self._n)
 
 
 def march_cascade(

@@ -9,6 +9,7 @@ allocated.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,11 @@ from numpy.typing import NDArray
 from spectral_mf.solvers import dop853_tableau as tableau
 
 FloatArray = NDArray[np.float64]
-RightHandSide = Callable[[FloatArray, FloatArray], None]
+RightHandSide = Callable[[Any, Any], None]
 """Called with (y, out): writes f(y) into out."""
+
+View = Callable[[FloatArray], Any]
+"""How a right-hand side looks at a row of numbers: another shape or kind of the same memory."""
 
 _N = tableau.N_STAGES
 
@@ -28,12 +32,14 @@ class Dop853:
     Parameters
     ----------
     rhs : callable
-        Writes f(y) into its second argument. Both are float64 arrays of shape (n,).
+        Writes f(y) into its second argument. Both are float64 arrays of shape (n,), or what `view` makes of them.
     y : ndarray of float64, shape (n,)
         Initial state; it is copied.
     damping : ndarray of float64, shape (n,), optional
         The diagonal L. Stages that lie earlier than the ones they use by up to 0.084 of a step amplify rounding by
         exp(0.084 L h): keep L h below about 40.
+    view : callable, optional
+        Makes the arguments of `rhs` from arrays of shape (n,), without copying; called once for each array.
 
     Attributes
     ----------
@@ -43,11 +49,13 @@ class Dop853:
         State proposed by the last `attempt`.
     """
 
-    def __init__(self, rhs: RightHandSide, y: FloatArray, damping: FloatArray | None = None) -> None:
-        self._prepare(rhs, y, None if damping is None else _IntegratingFactor(damping))
-        self._rhs(self.y, self._stages[1])
+    def __init__(
+        self, rhs: RightHandSide, y: FloatArray, damping: FloatArray | None = None, view: View | None = None
+    ) -> None:
+        self._prepare(rhs, y, None if damping is None else _IntegratingFactor(damping), view)
+        self._rhs(self._seen[0], self._seen[1])
 
-    def _prepare(self, rhs: RightHandSide, y: FloatArray, factor: _IntegratingFactor | None) -> None:
+    def _prepare(self, rhs: RightHandSide, y: FloatArray, factor: _IntegratingFactor | None, view: View | None) -> None:
         n = y.size
         self._rhs = rhs
         self._rows = np.zeros((_N + 1, n))  # the state, then the stages k_1 .. k_12
@@ -61,14 +69,17 @@ class Dop853:
         self.y: FloatArray = self._stages[0]
         self.y[:] = y
         self._factor = factor
+        self._view = view
+        arrays = [*self._stages, self._work, self.trial, self._next_slope]
+        self._seen = arrays if view is None else [view(array) for array in arrays]  # a view a call would cost a fifth
 
-    def __getstate__(self) -> tuple[RightHandSide, FloatArray, FloatArray, _IntegratingFactor | None]:
+    def __getstate__(self) -> _Stored:
         """All that the next step needs; stages are views of one matrix, which a copy has to have of its own."""
-        return self._rhs, self.y.copy(), self.slope.copy(), self._factor
+        return self._rhs, self.y.copy(), self.slope.copy(), self._factor, self._view
 
-    def __setstate__(self, state: tuple[RightHandSide, FloatArray, FloatArray, _IntegratingFactor | None]) -> None:
-        rhs, y, slope, factor = state
-        self._prepare(rhs, y, factor)
+    def __setstate__(self, state: _Stored) -> None:
+        rhs, y, slope, factor, view = state
+        self._prepare(rhs, y, factor, view)
         self._stages[1][:] = slope
 
     @property
@@ -83,15 +94,16 @@ class Dop853:
         np.multiply(tableau.STAGES, h, out=weights[:_N, 1:])
         np.multiply(tableau.WEIGHTS, h, out=weights[_N, 1:])
         factor = self._factor
+        *stages, work, trial, next_slope = self._seen
         if factor is not None:
             factor.prepare(h)
         for i in range(1, _N):
             np.dot(weights[i, : i + 1], self._known[i], out=self._work)
             if factor is None:
-                self._rhs(self._work, self._stages[i + 1])
+                self._rhs(work, stages[i + 1])
             else:
                 np.multiply(self._work, factor.decay[i], out=self._work)
-                self._rhs(self._work, self._stages[i + 1])
+                self._rhs(work, stages[i + 1])
                 np.multiply(self._stages[i + 1], factor.growth[i], out=self._stages[i + 1])
         np.dot(weights[_N], self._known[_N], out=self.trial)
         np.dot(_ERRORS, self._known[_N], out=self._errors)
@@ -99,7 +111,7 @@ class Dop853:
         if factor is not None:
             np.multiply(self.trial, factor.total, out=self.trial)
             np.multiply(self._errors, factor.total, out=self._errors)
-        self._rhs(self.trial, self._next_slope)
+        self._rhs(trial, next_slope)
         return self._errors
 
     def accept(self) -> None:
@@ -131,6 +143,9 @@ class _IntegratingFactor:
         np.exp(-exponent, out=self.decay)
         np.exp(exponent, out=self.growth)
         np.exp(-h * self._damping, out=self.total)
+
+
+_Stored = tuple[RightHandSide, FloatArray, FloatArray, _IntegratingFactor | None, View | None]
 
 
 def error_norm(errors: FloatArray, scale: float | FloatArray) -> float:

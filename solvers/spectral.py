@@ -95,6 +95,10 @@ class SpectralRightHandSide:
         self._forward()
         np.multiply(self._derivative, self._flux_modes, out=out)
 
+    def as_moments(self, y: FloatArray) -> ComplexArray:
+        """A row of real and imaginary parts as moments; shape (B, M // 2 + 1)."""
+        return y.view(np.complex128).reshape(self._flux_modes.shape)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Plans and views into their arrays are made anew, not copied."""
         return SpectralRightHandSide, self._made_from
@@ -141,7 +145,7 @@ class SpectralSolver(AdaptiveSolver):
             )
         self.n_points = self._first_size(moments)
         self._use_grid(moments)
-        sizes, rates = self._sizes_of(self._stepper.y), self._sizes_of(self._stepper.slope)
+        sizes, rates = self._sizes_now, self._sizes_of(self._stepper.slope)
         fastest = int(np.argmax(np.divide(rates, sizes, out=np.zeros_like(rates), where=sizes > 0.0)))
         self._start_control(step, float(sizes[fastest]), float(rates[fastest]))
 
@@ -171,14 +175,12 @@ class SpectralSolver(AdaptiveSolver):
         if self.model.diffusion > 0.0:
             k = self._fold * np.minimum(np.arange(n), kept).astype(np.float64)
             damping = np.tile(np.repeat(self.model.diffusion * k**2, 2), c.shape[0])
-        self._stepper = Dop853(self._real_rhs, state.view(np.float64).ravel(), damping)
+        self._stepper = Dop853(self._rhs, state.view(np.float64).ravel(), damping, self._rhs.as_moments)
+        self._sizes_now = self._sizes_of(self._stepper.y)
         self._transport_limit = STABILITY_LIMIT / (self._fold * kept)
         self._damping_step = np.inf if damping is None else DAMPING_LIMIT / float(damping.max())
         self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
         self._limit_step()
-
-    def _real_rhs(self, y: FloatArray, out: FloatArray) -> None:
-        self._rhs(y.view(np.complex128).reshape(self._shape), out.view(np.complex128).reshape(self._shape))
 
     def _rows(self, y: FloatArray) -> FloatArray:
         """A state as one row a density, real and imaginary parts alternating; shape (B, 2 n)."""
@@ -198,12 +200,12 @@ class SpectralSolver(AdaptiveSolver):
     @property
     def moments(self) -> ComplexArray:
         """Moments c_{fold j} on the current grid; shape (B, n_points // 2 + 1)."""
-        return self._stepper.y.view(np.complex128).reshape(self._shape)
+        return self._rhs.as_moments(self._stepper.y)
 
     @property
     def rates(self) -> ComplexArray:
         """Rates of change of `moments` by transport alone, without diffusion; same shape."""
-        return self._stepper.slope.view(np.complex128).reshape(self._shape)
+        return self._rhs.as_moments(self._stepper.slope)
 
     @property
     def n_modes(self) -> int:
@@ -224,8 +226,8 @@ class SpectralSolver(AdaptiveSolver):
         self._use_grid(self.moments[wanted])
 
     def _error(self, errors: FloatArray) -> float:
-        stepper = self._stepper
-        self._perturbations = np.maximum(self._sizes_of(stepper.y), self._sizes_of(stepper.trial))
+        self._sizes_next = self._sizes_of(self._stepper.trial)
+        self._perturbations = np.maximum(self._sizes_now, self._sizes_next)
         return error_norm(errors.reshape(2, *self._perturbations.shape, -1), self._options.rtol * self._perturbations)
 
     def _is_resolved(self) -> bool:
@@ -234,6 +236,7 @@ class SpectralSolver(AdaptiveSolver):
         return not self.unresolved.any()
 
     def _accepted(self) -> None:
+        self._sizes_now = self._sizes_next
         self._limit_step()
 
     def _refine(self) -> None:

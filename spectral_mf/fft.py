@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from spectral_mf.errors import InputError
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
+Transform = Callable[[], object]
 
 try:
     import pyfftw
@@ -62,24 +65,23 @@ class RealTransform:
         integer_at_least("n_series", n_series, 1)
         self.n_points = n_points
         self.n_series = n_series
-        if pyfftw is None:
-            self.spectrum: ComplexArray = np.zeros((n_series, n_points // 2 + 1), dtype=np.complex128)
-            self.grid: FloatArray = np.zeros((n_series, n_points), dtype=np.float64)
-            self.backward = self._scipy_backward
-            self.forward = self._scipy_forward
-            return
-        self.spectrum = pyfftw.zeros_aligned((n_series, n_points // 2 + 1), dtype="complex128")
-        self.grid = pyfftw.zeros_aligned((n_series, n_points), dtype="float64")
-        flags = ("FFTW_ESTIMATE", "FFTW_DESTROY_INPUT")
-        with _PLANNER:
-            self._backward_plan = pyfftw.FFTW(
-                self.spectrum, self.grid, axes=(1,), direction="FFTW_BACKWARD", flags=flags, threads=1
-            )
-            self._forward_plan = pyfftw.FFTW(self.grid, self.spectrum, axes=(1,), flags=flags, threads=1)
-        self.backward = self._backward_plan.execute
+        zeros = np.zeros if pyfftw is None else pyfftw.zeros_aligned
+        self.spectrum: ComplexArray = zeros((n_series, n_points // 2 + 1), dtype=np.complex128)
+        self.grid: FloatArray = zeros((n_series, n_points), dtype=np.float64)
+
+    @cached_property
+    def backward(self) -> Transform:
         """grid[s, j] = sum_k a_k exp(i k theta_j) over both signs of k, from spectrum[s]; destroys the spectrum."""
-        self.forward = self._forward_plan.execute
+        if pyfftw is None:
+            return self._scipy_backward
+        return _plan(self.spectrum, self.grid, "FFTW_BACKWARD")
+
+    @cached_property
+    def forward(self) -> Transform:
         """spectrum[s, k] = sum_j grid[s, j] exp(-i k theta_j), not divided by M; destroys the grid."""
+        if pyfftw is None:
+            return self._scipy_forward
+        return _plan(self.grid, self.spectrum, "FFTW_FORWARD")
 
     def _scipy_backward(self) -> None:
         from scipy import fft
@@ -93,3 +95,12 @@ class RealTransform:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RealTransform, (self.n_points, self.n_series)
+
+
+def _plan(source: NDArray[Any], target: NDArray[Any], direction: str) -> Transform:
+    """A planned transform along the last axis; planning by estimate touches neither array."""
+    flags = ("FFTW_ESTIMATE", "FFTW_DESTROY_INPUT")
+    with _PLANNER:
+        plan = pyfftw.FFTW(source, target, axes=(1,), direction=direction, flags=flags, threads=1)
+    execute: Transform = plan.execute
+    return execute

@@ -245,11 +245,11 @@ class AttentionFields:
         self._made_from = (model, n_points, fold, n_densities)
         self._softmax = model.normalization == "softmax"
         k = fold * np.arange(n_points // 2 + 1)
-        drift = 1j * model.speed * bessel.derivative_ratio(k, model.beta)
-        drift[-1] = 0.0  # the Nyquist mode of an odd derivative
-        series = [drift, np.ones_like(drift)]
-        if self._softmax:
-            series.append(bessel.ratio(k, model.beta).astype(np.complex128))
+        seen = k[k <= model.bandwidth]
+        kernels = np.zeros((1 + self._softmax, k.size), dtype=np.complex128)
+        kernels[:, : seen.size] = model._kernels[:, seen]
+        kernels[0, -1] = 0.0  # the Nyquist mode of an odd derivative
+        series = [kernels[0], np.ones_like(kernels[0]), *kernels[1:]]
         transform = RealTransform(n_points, len(series) * n_densities)
         grid = transform.grid.reshape(len(series), n_densities, n_points)
         spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
