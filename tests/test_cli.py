@@ -179,10 +179,44 @@ def test_an_error_of_the_program_is_a_traceback_and_code_1(tmp_path):
     assert "ZeroDivisionError" in done.stderr
 
 
-def test_a_reader_of_stdout_that_has_gone_is_no_error():
+PIPED = [["linear", "--beta", "5"], ["linear", "--beta", "5", "--json"], ["--help"], ["solve", "--help"], ["--version"]]
+
+
+@pytest.mark.parametrize("arguments", PIPED, ids=" ".join)
+def test_a_reader_of_stdout_that_has_gone_is_no_error(arguments):
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-c", "from spectral_mf.cli import main; main()", "linear", "--beta", "5", "--json"]
+    command = [sys.executable, "-c", "from spectral_mf.cli import main; main()", *arguments]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(write)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_into_head_ends_well():
+    program = f"{sys.executable} -u -c 'from spectral_mf.cli import main; main()' linear --beta 5"
+    script = f"set -o pipefail; {program} | head -1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("SelfAttention(beta=5.0")
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+@pytest.mark.parametrize("arguments", PIPED, ids=" ".join)
+def test_a_full_stdout_is_one_sentence_and_code_4(arguments):
+    command = [sys.executable, "-c", "from spectral_mf.cli import main; main()", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 4
+    assert re.fullmatch(r"Error: stdout cannot be written \(.*\); what went to files is whole\.\n", done.stderr)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+@pytest.mark.parametrize("stderr", ["/dev/full", None])
+def test_a_run_survives_the_loss_of_stderr(tmp_path, stderr):
+    program = f"{sys.executable} -c 'from spectral_mf.cli import main; main()'"
+    to = "&-" if stderr is None else stderr
+    script = f"{program} solve --beta 5 --modes 3:0.01 --t-end 1 -o run.h5 2>{to}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.startswith("run.h5\n")

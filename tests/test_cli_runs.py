@@ -211,8 +211,8 @@ def check_refused(command, *arguments, says):
         (("--rtol", "1"), "rtol = 1 is not allowed"),
         (("--max-modes", "1"), "max_modes = 1 is not allowed"),
         (("--symmetry", "2"), "mode 3 is not zero"),
-        (("--store-modes", "0"), "n_modes = 0 is not allowed"),
-        (("--cells", "1"), "n_cells = 1 is not allowed"),
+        (("--store-modes", "0"), "store_modes = 0 is not allowed"),
+        (("--cells", "1"), " cells = 1 is not allowed"),
         (("--output", "missing/run.h5"), "missing does not exist"),
         (("--output", "."), "is a folder"),
     ],
@@ -220,6 +220,22 @@ def check_refused(command, *arguments, says):
 def test_bad_options_are_refused_before_anything_is_computed(command, tmp_path, replaced, says):
     check_refused(command, "solve", *SMALL, *replaced, says=says)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (
+            ("--modes", "3:0.01", "--method", "characteristics", "--diffusion", "0.1"),
+            "use --method spectral, or --diff",
+        ),
+        (("--uniform-tokens", "10", "--seed", "1"), "or use --method characteristics, which moves them"),
+        (("--modes", "3:0.01", "--order", "3"), "order = 3 belongs to --method quasilinear, not to 'auto'"),
+        (("--modes", "3:0.01", "--normalization", "none", "--beta", "800"), "use --normalization peak, the same flow"),
+    ],
+)
+def test_advice_names_options_not_arguments(command, options, advice):
+    check_refused(command, "solve", "--beta", 5, "--t-end", 1, *options, says=advice)
 
 
 def test_a_folder_that_is_a_file(command, tmp_path):

@@ -10,10 +10,11 @@ from typer.core import TyperGroup
 
 from spectral_mf import __version__
 from spectral_mf.cli.demo import demo
-from spectral_mf.cli.ending import BAD_INPUT, complain, end_on_sigterm, explained
+from spectral_mf.cli.ending import BAD_INPUT, STDOUT_LOST, complain, end_on_sigterm, explained
 from spectral_mf.cli.export import export
 from spectral_mf.cli.info import info
 from spectral_mf.cli.linear import linear
+from spectral_mf.cli.outlets import outlets
 from spectral_mf.cli.plot import plot
 from spectral_mf.cli.resume import resume
 from spectral_mf.cli.solve import solve
@@ -53,8 +54,8 @@ def spectral_mf(
 ) -> None:
     """Solve the mean-field limit of transformer self-attention on the circle, in Fourier space.
 
-    Exit codes: 0 done, 1 a claim fails (validate), 2 bad input, 3 stopped early with rows kept, 130 interrupted with
-    rows kept.
+    Exit codes: 0 done, 1 a claim fails (validate), 2 bad input, 3 stopped early with rows kept, 4 stdout is full,
+    130 interrupted with rows kept.
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -70,6 +71,17 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code."""
     end_on_sigterm()
+    with outlets() as stdout:
+        code = _run(arguments)
+        if stdout is not None:
+            stdout.flush()
+            if stdout.failure is not None:
+                complain(f"stdout cannot be written ({stdout.failure.strerror}); what went to files is whole.")
+                return code or STDOUT_LOST
+        return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         return int(app(list(arguments), prog_name="spectral-mf", standalone_mode=False) or 0)
     except _UsageError as error:

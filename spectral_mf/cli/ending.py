@@ -1,12 +1,12 @@
 """How a command ends: its exit code, and the one sentence that says why.
 
-0 done; 1 a claim that fails (`validate`), or an error of this program; 2 bad input; 3 stopped early, rows kept; 130
-Ctrl-C and 143 SIGTERM, rows kept.
+0 done; 1 a claim that fails (`validate`), or an error of this program; 2 bad input; 3 stopped early, rows kept; 4
+stdout could not be written; 130 Ctrl-C and 143 SIGTERM, rows kept.
 """
 
 from __future__ import annotations
 
-import os
+import re
 import shlex
 import signal
 import sys
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BAD_INPUT = 2
 STOPPED_EARLY = 3
+STDOUT_LOST = 4
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -42,9 +43,33 @@ def end_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, raise_terminated)
 
 
+_ADVICE = re.compile(
+    r"\b(use|or|to|raise|lower) (method|normalization|symmetry|diffusion|max_modes|rtol)\b"
+    r"""(?: = ["']?([\w.]+)["']?| ["'](\w+)["'])?"""
+)
+_OTHER_NAMES = (
+    ("n_modes = ", "store_modes = "),
+    ("n_cells = ", "cells = "),
+    ("pass overwrite=True", "add --overwrite"),
+)
+"""What the Python functions and the command line call by different names."""
+
+
+def in_options(sentence: str) -> str:
+    """A sentence of the library with its advice in options: `use method = "spectral"` is `use --method spectral`."""
+
+    def option(found: re.Match[str]) -> str:
+        verb, name, *values = found.groups()
+        return " ".join([verb, "--" + name.replace("_", "-"), *filter(None, values)])
+
+    for python, option_name in _OTHER_NAMES:
+        sentence = sentence.replace(python, option_name)
+    return _ADVICE.sub(option, sentence)
+
+
 def complain(sentence: str) -> None:
     """Say on stderr why there is no result."""
-    print(f"Error: {sentence}", file=sys.stderr)
+    print(f"Error: {in_options(sentence)}", file=sys.stderr)
 
 
 @contextmanager
@@ -58,10 +83,8 @@ def explained(output: Path | None = None) -> Iterator[None]:
     """
     try:
         yield
-        if sys.stdout is not None:  # as it is when it was closed before the start
-            sys.stdout.flush()
     except StoppedEarly as stop:
-        print(f"Stopped early: {stop}", file=sys.stderr)
+        print(f"Stopped early: {in_options(str(stop))}", file=sys.stderr)
         if output is not None and stop.trajectory is not None:
             rows = stop.trajectory
             command = way_on(output, rows.info)
@@ -78,10 +101,6 @@ def explained(output: Path | None = None) -> Iterator[None]:
         kept = "" if output is None else _kept_in(output)
         print(f"{'Terminated' if terminated else 'Interrupted'}.{kept}", file=sys.stderr)
         raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
-    except BrokenPipeError:
-        # The reader of stdout has gone, as `head` does: nobody is left to tell, also when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
 
 
 def way_on(path: Path, info: RunInfo) -> str | None:

@@ -40,7 +40,7 @@ def checked_place(path: str | Path, *, overwrite: bool) -> Path:
     if place.exists() and not place.is_file():
         raise StorageError(f"{place} is not an ordinary file; choose another name.")
     if place.exists() and not overwrite:
-        raise StorageError(f"{place} exists; choose another name, or allow it to be overwritten.")
+        raise StorageError(f"{place} exists; choose another name, or pass overwrite=True to replace it.")
     return place
 
 
