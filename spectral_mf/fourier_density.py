@@ -22,6 +22,7 @@ from spectral_mf.arguments import (
 )
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.atoms import Atoms
@@ -327,4 +328,4 @@ class FourierDensity:
     def __repr__(self) -> str:
         sizes = np.abs(self._moments[1:])
         largest = f", largest |c_{sizes.argmax() + 1}| = {sizes.max():.3g}" if sizes.size else ""
-        return f"FourierDensity({self.n_modes} modes{largest})"
+        return f"FourierDensity({counted(self.n_modes, 'modes')}{largest})"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spectral_mf.atoms import Atoms
 from spectral_mf.errors import InputError
 from spectral_mf.fourier_density import FourierDensity
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.config import InitialSection
@@ -103,9 +104,10 @@ def smooth(tokens: Atoms, model: Model, n_modes: int | None = None) -> FourierDe
     for count in range(most, fewest - 1, -1):
         if _is_positive(moments[: count + 1]):
             return FourierDensity(moments[: count + 1])
+    make = f"{counted(tokens.n_atoms, 'tokens')} {'makes' if tokens.n_atoms == 1 else 'make'} no density"
     raise InputError(
-        f"{tokens.n_atoms} tokens make no density: with {fewest} modes, the fewest that show the growth of mode "
-        f'{fewest - 1}, it is negative somewhere; give more tokens, or use method "characteristics", which moves them.'
+        f"{make}: with {fewest} modes, the fewest that show the growth of mode {fewest - 1}, it is negative somewhere; "
+        'give more tokens, or use method "characteristics", which moves them.'
     )
 
 
@@ -126,14 +128,14 @@ def _from_tokens(asked: InitialSection, model: Model, moves_points: bool) -> Ini
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "n_tokens": tokens.n_atoms,
     }
-    return _density_of(tokens, asked, model, moves_points, where, f"{tokens.n_atoms} tokens of {path}")
+    return _density_of(tokens, asked, model, moves_points, where, f"{counted(tokens.n_atoms, 'tokens')} of {path}")
 
 
 def _from_uniform_tokens(asked: InitialSection, model: Model, moves_points: bool) -> InitialState:
     n_tokens, seed = asked.uniform_tokens or 0, _seed(asked)
     tokens = Atoms.sample_uniform(n_tokens, seed)
     where = {"kind": "uniform_tokens", "n_tokens": n_tokens, "seed": seed}
-    return _density_of(tokens, asked, model, moves_points, where, f"{n_tokens} uniform tokens, seed {seed}")
+    return _density_of(tokens, asked, model, moves_points, where, f"{counted(n_tokens, 'uniform tokens')}, seed {seed}")
 
 
 def _density_of(
@@ -143,7 +145,7 @@ def _density_of(
         return _described(tokens, where, description)
     density = smooth(tokens, model, asked.smooth_modes)
     where["smooth_modes"] = density.n_modes
-    return _described(density, where, f"{description}, smoothed to {density.n_modes} modes")
+    return _described(density, where, f"{description}, smoothed to {counted(density.n_modes, 'modes')}")
 
 
 def _from_modes(modes: dict[int, complex]) -> InitialState:

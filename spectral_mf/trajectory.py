@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_mf.errors import InputError
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     import xarray
@@ -253,4 +254,4 @@ class Trajectory:
         return draw(self, picture)
 
     def __repr__(self) -> str:
-        return f"Trajectory({len(self)} rows, t = {self.t[0]:g} .. {self.t[-1]:g}, {self.status})"
+        return f"Trajectory({counted(len(self), 'rows')}, t = {self.t[0]:g} .. {self.t[-1]:g}, {self.status})"

@@ -121,6 +121,17 @@ def test_the_table_holds_the_dominant_mode_at_large_beta():
     assert [row["k"] for row in linear("--beta", 1000, "--modes", 3)["modes"]] == [1, 2, 3]
 
 
+def test_modes_that_are_left_out_are_told():
+    text = shown("linear", "--beta", 1000)
+    assert "Modes 1 to 28 are left out; --modes 48 shows them too.\n" in text
+    assert "│ 29 │" in text
+    assert "│ 28 │" not in text
+    whole = shown("linear", "--beta", 1000, "--modes", 48)
+    assert "left out" not in whole
+    assert whole.count("│ ") > 48
+    assert "left out" not in shown("linear", "--beta", 5)
+
+
 def test_a_stable_uniform_density_is_said_to_be_stable():
     answer = linear("--beta", 5, "--diffusion", 0.2)
     assert not answer["unstable"]

@@ -160,6 +160,22 @@ def test_plot(command, tmp_path, arguments, picture, head):
     assert command("plot", "run.h5", *arguments)[0] == 0  # an old picture is replaced
 
 
+def test_several_pictures_at_once(command, tmp_path):
+    command("solve", *SMALL, "-q")
+    asked = ("--kind", "density", "--kind", "overview", "--kind", "density")
+    assert command("plot", "run.h5", *asked) == (0, "run.density.png\nrun.png\n", "")
+    assert (tmp_path / "run.density.png").read_bytes() != (tmp_path / "run.png").read_bytes()
+    check_refused(command, "plot", "run.h5", *asked, "-o", "a.png", says="--output a.png names one picture, --kind 2")
+    assert not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "advice"), [("densty", "did you mean density?"), ("tree", "choose one of overview, density, moments")]
+)
+def test_a_kind_that_is_not_known(command, kind, advice):
+    check_refused(command, "plot", "none.h5", "--kind", kind, says=f"--kind = '{kind}' is not known; {advice}")
+
+
 def test_demo_ends_in_three_clusters_with_a_file_and_a_picture(command, tmp_path):
     code, shown, told = command("demo", "--output-dir", "a/b")
     assert code == 0
@@ -377,7 +393,7 @@ def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path):
     assert code == 2
     first, second = told.splitlines()
     assert first == "Error: no space is left to write run.h5."
-    place = re.fullmatch(r"The (\d+) rows computed until then are in (.*)\.", second)
+    place = re.fullmatch(r"What was computed until then \((\d+) rows\) is in (.*)\.", second)
     rescued = Trajectory.load(place[2])
     assert len(rescued) == int(place[1])
     assert rescued.t[-1] >= 0.4
@@ -442,3 +458,43 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(command):
     assert a.complete
     assert np.array_equal(a.t, b.t)
     assert np.array_equal(a.moments, b.moments)
+
+
+def test_a_plan_that_gets_shorter_is_told(command):
+    stop = ("--beta", 5, "--modes", "3:0.1", "--t-end", 20, "--method", "spectral", "--max-modes", 256, "-q")
+    assert command("solve", *stop)[0] == 3
+    code, _, told = command("resume", "run.h5", "--t-end", 5, "--max-modes", 2048)
+    assert code == 0
+    assert "the plan, to t = 20, is shortened to t = 5; " in told
+    assert "plan" not in command("resume", "run.h5", "--t-end", 5.1)[2]
+
+
+def test_info_tells_a_run_that_goes_on_from_one_that_was_killed(command):
+    # As after kill -9: the file says "running", the lock is there, and no process holds it.
+    command("solve", *SMALL, "-q")
+    known = read_info("run.h5")
+    file = RunFile.extend(
+        "run.h5", RunInfo(known.model, {**known.info.configuration, "times": [0.0, 1.0, 9.0]}, 64, 512)
+    )
+    file.publish()
+    shown = command("info", "run.h5")[1]
+    assert "  status    running\n" in shown
+    assert "  to go on  wait: a process is writing this file\n" in shown
+    assert json.loads(command("info", "run.h5", "--json")[1])["being_written"] is True
+    file.abandon()
+    Path(".run.h5.lock").touch()
+    shown = command("info", "run.h5")[1]
+    assert "  status    stopped without ending, as after a kill or a power cut: no process is writing" in shown
+    assert "  to go on  spectral-mf resume run.h5\n" in shown
+    assert json.loads(command("info", "run.h5", "--json")[1])["being_written"] is False
+
+
+def test_one_is_not_plural(command):
+    Path("one.txt").write_text("1.0\n")
+    run_one = ("--beta", 5, "--tokens", "one.txt", "--method", "characteristics", "--t-end", 1, "-o", "one.h5")
+    code, shown, told = command("solve", *run_one)
+    assert code == 0
+    assert ", atoms, at most 1 atom, " in shown
+    assert "from 1 token of one.txt\n" in told
+    assert "  in use    1 atom\n" in command("info", "one.h5")[1]
+    assert re.search(r"\b1 \w+s\b", shown + told + command("info", "one.h5")[1]) is None

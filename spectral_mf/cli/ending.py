@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from spectral_mf.errors import SpectralMFError, StoppedEarly, StorageError
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.trajectory import RunInfo, Trajectory
@@ -89,7 +90,7 @@ def explained(output: Path | None = None) -> Iterator[None]:
             rows = stop.trajectory
             command = way_on(output, rows.info)
             goes_on = "." if command is None else f"; '{command}' goes on."
-            print(f"{len(rows)} rows to t = {rows.t[-1]:g} are kept in {output}{goes_on}", file=sys.stderr)
+            print(f"{_kept_rows(len(rows), rows.t[-1], output)}{goes_on}", file=sys.stderr)
         raise typer.Exit(STOPPED_EARLY) from None
     except SpectralMFError as error:
         complain(str(error))
@@ -125,7 +126,11 @@ def _kept_in(output: Path) -> str:
         return ""
     if known.info.complete or known.t.size == 0:
         return ""
-    return f" {known.t.size} rows to t = {known.t[-1]:g} are kept in {output}; '{way_on(output, known.info)}' goes on."
+    return f" {_kept_rows(known.t.size, known.t[-1], output)}; '{way_on(output, known.info)}' goes on."
+
+
+def _kept_rows(number: int, last: float, output: Path) -> str:
+    return f"{counted(number, 'rows')} to t = {last:g} {'is' if number == 1 else 'are'} kept in {output}"
 
 
 def _rescue(trajectory: Trajectory) -> None:
@@ -134,4 +139,4 @@ def _rescue(trajectory: Trajectory) -> None:
 
     place = rescue(trajectory)
     if place is not None:
-        print(f"The {len(trajectory)} rows computed until then are in {place}.", file=sys.stderr)
+        print(f"What was computed until then ({counted(len(trajectory), 'rows')}) is in {place}.", file=sys.stderr)

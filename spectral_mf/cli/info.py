@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spectral_mf.carriers import carriers_in_use
 from spectral_mf.cli.ending import way_on
 from spectral_mf.cli.options import Json, RunFile
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.storage import RunSummary
@@ -17,25 +18,28 @@ if TYPE_CHECKING:
 
 def info(file: RunFile, as_json: Json = False) -> None:
     """Say what was solved, from where, how far, with what, and how to go on."""
-    from spectral_mf.storage import read_info
+    from spectral_mf.storage import is_claimed, read_info
 
+    being_written = is_claimed(file)  # before the file is read: a run that ends in between is not taken for a dead one
     known = read_info(file)
     if as_json:
-        print(json.dumps(_as_dict(known), indent=2, allow_nan=False))
+        answer = _as_dict(known)
+        answer["being_written"] = being_written
+        print(json.dumps(answer, indent=2, allow_nan=False))
         return
     print(f"{file}: {_standing(known)}")
-    for name, value in _entries(known):
+    for name, value in _entries(known, being_written):
         print(f"  {name:<9} {value}")
 
 
 def _standing(known: RunSummary) -> str:
-    rows = f"{known.t.size} rows"
+    rows = counted(known.t.size, "rows")
     if known.t.size:
         rows += f", t = {known.t[0]:g} to {known.t[-1]:g}"
     return f"complete, {rows}" if known.info.complete else f"partial, {rows} of {_planned_end(known):g} planned"
 
 
-def _entries(known: RunSummary) -> list[tuple[str, str]]:
+def _entries(known: RunSummary, being_written: bool | None) -> list[tuple[str, str]]:
     configuration = known.info.configuration
     entries = [
         ("model", repr(known.model)),
@@ -47,17 +51,36 @@ def _entries(known: RunSummary) -> list[tuple[str, str]]:
     if known.t.size:
         unit = known.attributes.get("energy_log_unit", 0.0)
         entries += [
-            ("in use", ", ".join(f"{low} to {high} {kind}" for kind, (low, high) in _in_use(known).items())),
+            ("in use", ", ".join(_range(low, high, kind) for kind, (low, high) in _in_use(known).items())),
             ("energy", f"{known.energy[0]:.10g} to {known.energy[-1]:.10g}" + (f" e^{unit:g}" if unit else "")),
         ]
     history = str(known.attributes.get("history", known.attributes.get("source", "")))
     entries.append(("written", "; ".join(history.splitlines())))
     if not known.info.complete:
-        entries.append(("status", known.info.status))
-    return [*entries, ("to go on", _going_on(known))]
+        entries.append(("status", _status(known, being_written)))
+    return [*entries, ("to go on", _going_on(known, being_written))]
 
 
-def _going_on(known: RunSummary) -> str:
+def _range(low: int, high: int, kind: str) -> str:
+    return counted(high, kind) if low == high else f"{low} to {high} {kind}"
+
+
+def _status(known: RunSummary, being_written: bool | None) -> str:
+    """Why a run has not reached its end. A file that says `running` may be that of a run that was killed."""
+    if known.info.status != "running":
+        return known.info.status
+    match being_written:
+        case True:
+            return "running"
+        case False:
+            return "stopped without ending, as after a kill or a power cut: no process is writing this file"
+        case _:
+            return "not ended; if no process is writing this file, it was killed"
+
+
+def _going_on(known: RunSummary, being_written: bool | None) -> str:
+    if being_written:
+        return "wait: a process is writing this file"
     return way_on(known.path, known.info) or "see status: the same run would stop again"
 
 

@@ -133,6 +133,9 @@ def _show(
     console.print(table)
     if model.diffusion > 0.0:
         console.print("The last column holds without diffusion.")
+    if k[0] > 1:
+        left_out = f"Modes 1 to {k[0] - 1} are left out; --modes {k[-1]} shows them too."
+        console.print(left_out if k[0] > 2 else left_out.replace("Modes 1 to 1 are", "Mode 1 is"), soft_wrap=True)
     console.print(_dominant_sentence(dominant, dimension), soft_wrap=True)
 
 

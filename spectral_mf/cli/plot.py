@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,22 +37,40 @@ def plot(
         typer.Option("--output", "-o", metavar="FILE", help="Picture, .png, .svg or .pdf (default: FILE with .png)."),
     ] = None,
     kind: Annotated[
-        Kind,
+        list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="overview, density, moments, rates, energy, characteristics, clusters (tree of mergers) or staircase "
-            "(of the energy).",
+            help="overview (default), density, moments, rates, energy, characteristics, clusters (tree of mergers) or "
+            "staircase (of the energy); may be given repeatedly.",
+            show_default=False,
         ),
-    ] = Kind.OVERVIEW,
+    ] = None,
 ) -> None:
-    """Draw a picture of a run; an existing picture is replaced."""
+    """Draw pictures of a run; an existing picture is replaced."""
+    from spectral_mf.errors import InputError
     from spectral_mf.plotting import save_figure
     from spectral_mf.storage import load_run
 
+    kinds = list(dict.fromkeys(map(_known, kind or [Kind.OVERVIEW])))
+    if output is not None and len(kinds) > 1:
+        raise InputError(f"--output {output} names one picture, --kind {len(kinds)} of them; leave out --output.")
     trajectory = load_run(file)
-    picture = output or file.with_suffix(".png" if kind is Kind.OVERVIEW else f".{kind}.png")
-    save_figure(draw(trajectory, kind), picture)
-    print(picture)
+    for each in kinds:
+        picture = output or file.with_suffix(".png" if each is Kind.OVERVIEW else f".{each}.png")
+        save_figure(draw(trajectory, each), picture)
+        print(picture)
+
+
+def _known(name: str) -> Kind:
+    """The kind of this name, or InputError."""
+    from spectral_mf.errors import InputError
+
+    try:
+        return Kind(name)
+    except ValueError:
+        near = difflib.get_close_matches(name, list(Kind), n=1)
+        advice = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(Kind)}."
+        raise InputError(f"--kind = {name!r} is not known; {advice}") from None
 
 
 def draw(trajectory: Trajectory, kind: Kind) -> Figure:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from spectral_mf.carriers import carriers_of
+from spectral_mf.wording import counted
 
 Report = Callable[[float, int, str], None]
 """Called with the time reached, the modes (or nodes, or atoms) in use, and the method."""
@@ -17,7 +18,7 @@ Report = Callable[[float, int, str], None]
 _REDRAW = 0.1
 """Seconds between two pictures of the bar."""
 
-_FIRST_LINE = 10.0
+FIRST_LINE = 10.0
 """Seconds until a log gets its first line; the next come after twice the time, so that a log stays short."""
 
 
@@ -41,7 +42,7 @@ def reporting(start: float, end: float, *, heading: str = "", quiet: bool = Fals
     def begin() -> _Display:
         if heading:
             say(heading)
-        return _Bar(start, end) if _has_live_screen() else _Lines(end)
+        return _Bar(start, end) if has_live_screen() else _Lines(end)
 
     def report(t: float, size: int, method: str) -> None:
         nonlocal display
@@ -58,7 +59,7 @@ def reporting(start: float, end: float, *, heading: str = "", quiet: bool = Fals
             display.end()
 
 
-def _has_live_screen() -> bool:
+def has_live_screen() -> bool:
     """Whether stderr is a terminal whose lines can be drawn again, watched by a person."""
     plain = os.environ.get("CI") or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stderr.isatty() and not plain
@@ -101,7 +102,12 @@ class _Bar:
         if now - self._last >= _REDRAW:  # steps take microseconds
             self._last = now
             reached = f"{t:{self._width}.3f}"
-            self._progress.update(self._task, completed=t - self._start, time=reached, size=f"{size:5d} {carriers}")
+            self._progress.update(
+                self._task,
+                completed=t - self._start,
+                time=reached,
+                size=counted(size, carriers).rjust(len(carriers) + 6),
+            )
 
     def end(self) -> None:
         self._progress.stop()
@@ -113,13 +119,13 @@ class _Lines:
     def __init__(self, end: float) -> None:
         self._end = end
         self._began = time.monotonic()
-        self._due = _FIRST_LINE
+        self._due = FIRST_LINE
 
     def show(self, t: float, size: int, carriers: str) -> None:
         elapsed = time.monotonic() - self._began
         if elapsed >= self._due:
             self._due = 2.0 * elapsed
-            say(f"t = {t:.6g} of {self._end:g}, {size} {carriers}, {elapsed:.0f} s")
+            say(f"t = {t:.6g} of {self._end:g}, {counted(size, carriers)}, {elapsed:.0f} s")
 
     def end(self) -> None:
         pass

@@ -17,7 +17,9 @@ def resume(
     file: RunFile,
     t_end: Annotated[
         float | None,
-        typer.Option(metavar="TIME", help="Later end time (default: the planned one).", show_default=False),
+        typer.Option(
+            metavar="TIME", help="New end time, after the last row (default: the planned one).", show_default=False
+        ),
     ] = None,
     max_modes: Annotated[
         int | None,
@@ -39,9 +41,11 @@ def resume(
 
     known = read_info(file)
     reached = float(known.t[-1]) if known.t.size else 0.0
-    end = float(known.info.configuration["times"][-1]) if t_end is None else t_end
+    planned = float(known.info.configuration["times"][-1])
+    end = planned if t_end is None else t_end
+    shorter = f"the plan, to t = {planned:g}, is shortened to t = {end:g}; a later --t-end lengthens it again"
     began = time.perf_counter()
-    with explained(file), reporting(reached, end, quiet=quiet) as report:
+    with explained(file), reporting(reached, end, heading=shorter if end < planned else "", quiet=quiet) as report:
         trajectory = go_on(file, t_end, max_modes=max_modes, progress=report)
     print(file)
     if not quiet:

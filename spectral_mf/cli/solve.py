@@ -12,6 +12,7 @@ from spectral_mf.carriers import carriers_in_use
 from spectral_mf.cli.ending import explained
 from spectral_mf.cli.options import Quiet
 from spectral_mf.cli.progress import reporting
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.config import RunConfig
@@ -233,8 +234,9 @@ def summary(trajectory: Trajectory, seconds: float) -> str:
     methods = list(dict.fromkeys(str(name) for name in trajectory.method[1:]))
     computed = slice(1, None) if len(trajectory) > 1 else slice(None)  # no method computed the initial state
     in_use = carriers_in_use(trajectory.method[computed], trajectory.n_modes[computed])
-    most = ", ".join(f"{largest} {kind}" for kind, (_, largest) in in_use.items())
+    most = ", ".join(counted(largest, kind) for kind, (_, largest) in in_use.items())
+    rows = counted(len(trajectory), "rows")
     return (
-        f"{len(trajectory)} rows, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}, {' then '.join(methods)}, "
+        f"{rows}, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}, {' then '.join(methods)}, "
         f"at most {most}, {seconds:.1f} s"
     )

@@ -28,9 +28,7 @@ def checked_place(path: str | Path, *, overwrite: bool) -> Path:
     StorageError
         If the folder is missing or not one, or something is in the way.
     """
-    place = Path(path).expanduser().absolute()
-    if place.is_symlink():
-        place = place.resolve()
+    place = _absolute(path)
     if not place.name or place.is_dir():
         raise StorageError(f"{place} is a folder; give the name of a file in it.")
     if not place.parent.exists():
@@ -62,7 +60,7 @@ def write_whole(place: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             beside.unlink()
-        raise _cannot_write(place, error) from error
+        raise cannot_write(place, error) from error
 
 
 class Claim:
@@ -75,20 +73,20 @@ class Claim:
     """
 
     def __init__(self, place: Path) -> None:
-        self._path = place.with_name(f".{place.name}.lock")
+        self._path = _lock_beside(place)
         self._file: BinaryIO | None = None
         while self._file is None:
             try:
                 file = self._path.open("ab")
             except OSError as error:
-                raise _cannot_write(place, error) from error
+                raise cannot_write(place, error) from error
             if fcntl is not None:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     file.close()
                     if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                        raise _cannot_write(place, error) from error
+                        raise cannot_write(place, error) from error
                     raise StorageError(
                         f"another run is writing {place}; wait for it, or choose another name."
                     ) from None
@@ -115,11 +113,35 @@ class Claim:
             self._file = None
 
 
+def is_claimed(path: str | Path) -> bool | None:
+    """Whether a process holds the claim to a file, that is, is writing it; None if that cannot be told here."""
+    if fcntl is None:
+        return None
+    try:
+        with _lock_beside(_absolute(path)).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        return True if error.errno == errno.EWOULDBLOCK else None
+
+
+def _absolute(path: str | Path) -> Path:
+    place = Path(path).expanduser().absolute()
+    return place.resolve() if place.is_symlink() else place
+
+
+def _lock_beside(place: Path) -> Path:
+    return place.with_name(f".{place.name}.lock")
+
+
 def _literal(name: str) -> str:
     return "".join(f"[{character}]" if character in "*?[" else character for character in name)
 
 
-def _cannot_write(place: Path, error: OSError) -> StorageError:
+def cannot_write(place: Path, error: OSError) -> StorageError:
+    """The sentence for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageError(
             f"no space is left to write {place} ({error.strerror}); free some, or choose another place. "
