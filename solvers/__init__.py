@@ -5,9 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME = {"solve": "spectral_mf.solvers.run", "resume": "spectral_mf.solvers.run"}
+_HOME = {
+    "solve": "spectral_mf.solvers.run",
+    "resume": "spectral_mf.solvers.run",
+    "solve_sweep": "spectral_mf.solvers.sweep",
+}
 
-__all__ = ["resume", "solve"]
+__all__ = ["resume", "solve", "solve_sweep"]
 
 
 def __getattr__(name: str) -> Any:

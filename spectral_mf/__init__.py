@@ -26,7 +26,7 @@ _HOME = {
     "solve": "spectral_mf.solvers",
     "resume": "spectral_mf.solvers",
 }
-_MODULES = ("data", "diagnostics", "plotting", "solvers", "storage", "theory", "validation")
+_MODULES = ("data", "diagnostics", "plotting", "solvers", "storage", "sweep", "theory", "validation")
 
 __all__ = [*_HOME, "__version__", *_MODULES]
 

@@ -18,6 +18,7 @@ from spectral_mf.cli.outlets import outlets
 from spectral_mf.cli.plot import plot
 from spectral_mf.cli.resume import resume
 from spectral_mf.cli.solve import solve
+from spectral_mf.cli.sweep import sweep
 from spectral_mf.cli.validate import validate
 
 
@@ -61,7 +62,7 @@ def spectral_mf(
         print(context.get_help())
 
 
-for _command in (demo, solve, resume, info, plot, export, linear, validate):
+for _command in (demo, solve, resume, sweep, info, plot, export, linear, validate):
     app.command()(_command)
 
 _UsageError: Any = typer.BadParameter.__mro__[1]

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def info(file: RunFile, as_json: Json = False) -> None:
-    """Say what was solved, from where, how far, with what, and how to go on."""
+    """Say what was solved, from where, how far, with what, and how to go on; also of a sweep."""
+    from spectral_mf.cli.sweep_info import tell_of_sweep
+
+    if tell_of_sweep(file, as_json=as_json):
+        return
     from spectral_mf.storage import is_claimed, read_info
 
     being_written = is_claimed(file)  # before the file is read: a run that ends in between is not taken for a dead one

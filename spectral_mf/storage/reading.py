@@ -129,6 +129,8 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
         raise StorageError(_reason(place, error)) from error
     with file:
         version = file.attrs.get("spectral_mf_format")
+        if "spectral_mf_sweep_format" in file.attrs:
+            raise StorageError(f"{place} holds a sweep, not a run; read it with xarray or h5py, or give a run's file.")
         if version is None:
             raise StorageError(f"{place} is an HDF5 file of another program; give a file written by spectral_mf.")
         if int(version) > FORMAT:

@@ -1,0 +1,45 @@
+"""What `spectral-mf info` says of a sweep, finished or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from spectral_mf.cli.sweep import summary
+
+
+def tell_of_sweep(file: Path, *, as_json: bool) -> bool:
+    """Say what a sweep holds; False if the file is none, nor will be."""
+    from spectral_mf.sweep import is_sweep, read_sweep
+    from spectral_mf.sweep.journal import Journal, journal_of
+    from spectral_mf.sweep.sweep_file import read_unfinished
+
+    if is_sweep(file):
+        known = read_sweep(file)
+    elif not file.exists() and journal_of(file).exists():
+        journal = Journal(journal_of(file))
+        known = read_unfinished(file, journal)
+        journal.close()
+    else:
+        return False
+    complete = known.n_finished == known.n_cases
+    if as_json:
+        axes = {name: {"first": _plain(a), "last": _plain(b), "count": n} for name, (a, b, n) in known.axes.items()}
+        answer = {"file": str(file), "sweep": True, "complete": complete, "cases": known.n_cases, "axes": axes}
+        print(json.dumps({**answer, "outcomes": known.outcomes, "messages": known.messages}, indent=2))
+        return True
+    print(f"{file}: {'sweep' if complete else 'unfinished sweep'}, {summary(known)}")
+    for name, (first, last, count) in known.axes.items():
+        print(f"  {name:<9} {count} values, {first} to {last}" if count > 1 else f"  {name:<9} {first}")
+    for message, count in known.messages.items():
+        print(f"  {count} x {message}")
+    if not complete:
+        print(f"  to go on  spectral-mf sweep PLAN.toml --output {file} --resume")
+    else:
+        print(f'  to read   xarray.open_dataset("{file}", engine="h5netcdf")')
+    return True
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

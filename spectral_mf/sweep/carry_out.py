@@ -1,0 +1,194 @@
+"""A sweep from its plan to its file: what is finished is kept at once, what is missing is computed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spectral_mf.errors import StorageError
+from spectral_mf.storage.publishing import Claim, checked_place
+from spectral_mf.storage.uninterrupted import uninterrupted
+from spectral_mf.sweep.bundles import CaseFunction, run_cases
+from spectral_mf.sweep.journal import Journal, journal_of
+from spectral_mf.sweep.plan import SweepPlan
+from spectral_mf.sweep.sweep_file import SweepSummary, is_sweep, read_sweep, stored_plan, write_sweep
+from spectral_mf.sweep.workers import DaskCluster, Processes, workers_for
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """How far a sweep has come.
+
+    Attributes
+    ----------
+    finished, total, failed : int
+        Numbers of cases, those of earlier sessions included.
+    rate : float
+        Cases a second in this session; 0 before the first.
+    seconds_left : float
+        Time that the rest takes at this rate; inf before the first.
+    """
+
+    finished: int
+    total: int
+    failed: int
+    rate: float
+    seconds_left: float
+
+
+Report = Callable[[SweepProgress], None]
+
+
+def carry_out(
+    plan: SweepPlan,
+    output: str | Path,
+    function: CaseFunction,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: Report | None = None,
+) -> SweepSummary:
+    """Compute all cases of a plan that are missing, and put them in one file.
+
+    While the sweep goes on, finished cases are in a journal beside the file (`NAME.cases`); the file appears, whole,
+    when all are finished, and the journal goes.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+    output : path
+    function : callable
+        What computes a case.
+    workers : int, optional
+        Number of processes, or of workers of a local cluster; by default the cores.
+    scheduler : str, optional
+        Dask's scheduler, "tcp://HOST:PORT", or "local"; by default processes of this machine.
+    resume : bool
+        Whether cases that an earlier session of the same sweep has finished are taken over.
+    overwrite : bool
+        Whether an existing file, or the finished cases of an earlier sweep, may be replaced.
+    report : callable, optional
+        Called with a `SweepProgress` at the beginning and after each bundle.
+
+    Raises
+    ------
+    InputError
+        If an argument is not allowed, or the scheduler cannot be reached.
+    StorageError
+        If the file exists, another sweep is writing it, or it cannot be written.
+    """
+    place = checked_place(output, overwrite=overwrite or resume)
+    hired = workers_for(workers, scheduler)
+    claim = Claim(place)
+    try:
+        if resume and _is_done(place, plan):
+            journal_of(place).unlink(missing_ok=True)
+            return read_sweep(place)
+        checked_place(place, overwrite=overwrite)
+        journal = _journal(place, plan, resume=resume, overwrite=overwrite)
+        try:
+            _compute_missing(plan, journal, function, hired, report)
+            with uninterrupted():
+                write_sweep(place, plan, journal)
+                journal.path.unlink()
+        finally:
+            journal.close()
+            if not journal.finished:  # nothing is lost, and the next sweep finds its place free
+                journal.path.unlink(missing_ok=True)
+        return read_sweep(place)
+    finally:
+        claim.release()
+
+
+def _compute_missing(
+    plan: SweepPlan,
+    journal: Journal,
+    function: CaseFunction,
+    hired: Processes | DaskCluster,
+    report: Report | None,
+) -> None:
+    missing = [number for number in range(plan.n_cases) if number not in journal.finished]
+    if not missing:
+        return
+    with hired:
+        meter = _Meter(plan.n_cases, journal, report)
+        for results in run_cases(function, missing, plan.case, hired):
+            with uninterrupted():
+                journal.append(results)
+            meter.show()
+
+
+class _Meter:
+    """Says how far the sweep has come."""
+
+    def __init__(self, total: int, journal: Journal, report: Report | None) -> None:
+        self._total, self._journal, self._report = total, journal, report
+        self._before = len(journal.finished)
+        self._began = time.monotonic()
+        self.show()
+
+    def show(self) -> None:
+        if self._report is None:
+            return
+        finished = len(self._journal.finished)
+        done, elapsed = finished - self._before, time.monotonic() - self._began
+        rate = done / elapsed if done else 0.0
+        left = (self._total - finished) / rate if done else float("inf")
+        self._report(SweepProgress(finished, self._total, self._journal.failed, rate, left))
+
+
+def _is_done(place: Path, plan: SweepPlan) -> bool:
+    """Whether the file holds this sweep already; StorageError if it holds something else."""
+    if not place.exists():
+        return False
+    if not is_sweep(place):
+        raise StorageError(f"{place} is not the file of a sweep; choose another name.")
+    if (differs := _difference(stored_plan(place), plan.identity)) is not None:
+        raise StorageError(f"{place} holds another sweep ({differs} differs); choose another name.")
+    return True
+
+
+def _journal(place: Path, plan: SweepPlan, *, resume: bool, overwrite: bool) -> Journal:
+    """The journal to go on with, or a new one."""
+    path = journal_of(place)
+    if not path.exists() or (overwrite and not resume):
+        return Journal.create(path, plan.identity)
+    old = Journal(path)
+    if not resume and not old.finished:
+        old.close()
+        return Journal.create(path, plan.identity)
+    if not resume:
+        old.close()
+        raise StorageError(
+            f"{path} holds {len(old.finished)} finished cases of an earlier sweep; resume that, or allow it to be "
+            "overwritten."
+        )
+    if (differs := _difference(old.identity, plan.identity)) is not None:
+        old.close()
+        raise StorageError(
+            f"{path} holds cases of another sweep ({differs} differs); choose another output file, or resume with the "
+            "plan as it was."
+        )
+    return old.go_on()
+
+
+def _difference(old: str, new: str) -> str | None:
+    """What makes two plans differ, in a word or two; None if they are the same."""
+    if old == new:
+        return None
+    before, after = json.loads(old), json.loads(new)
+    for part in ("grid", "sections", "token_files", "spectral_mf"):
+        if json.dumps(before.get(part)) != json.dumps(after.get(part)):
+            if part == "sections":
+                names = [*before[part], *after[part]]
+                changed = next(name for name in names if before[part].get(name) != after[part].get(name))
+                return f"[{changed}]"
+            return {"grid": "the grid", "token_files": "a token file", "spectral_mf": "the version of spectral_mf"}[
+                part
+            ]
+    return "its plan"

@@ -1,0 +1,132 @@
+"""What a sweep file may say, and the one sentence for what it may not."""
+
+import math
+
+import numpy as np
+import pytest
+
+from spectral_mf import InputError
+from spectral_mf.sweep import SweepPlan
+
+SECTIONS = {
+    "grid": {"model": {"beta": [1.0, 5.0]}, "initial": {"seed": [3, 1]}},
+    "model": {"normalization": "none"},
+    "initial": {"white_noise": 0.1},
+    "time": {"t_end": 2.0, "dt": 0.5},
+}
+
+
+def plan(**changes):
+    return SweepPlan.from_sections({**SECTIONS, **changes})
+
+
+def test_cases_are_run_files_numbered_along_the_grid():
+    made = plan()
+    assert made.shape == (2, 2)
+    assert made.case(2) == {
+        "model": {"normalization": "none", "beta": 5.0},
+        "initial": {"white_noise": 0.1, "seed": 3},
+        "time": {"t_end": 2.0, "dt": 0.5},
+    }
+    assert made.describe(1) == "beta = 1.0, seed = 1"
+    assert made.times.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+
+
+def test_a_range_is_exact_and_of_integers_where_it_can_be():
+    grid = {"model": {"beta": {"start": 0.05, "stop": 10.0, "count": 200}}}
+    values = plan(grid=grid, initial={"modes": {3: 0.01}}).axes[0].values
+    assert values == tuple(float(f"{5 * i}e-2") for i in range(1, 201))  # decimal numbers, rounded once
+    seeds = plan(grid={"model": {"beta": [1]}, "initial": {"seed": {"start": 0, "stop": 9, "count": 10}}}).axes[1]
+    assert seeds.coordinate.dtype == np.int64
+    assert seeds.values == tuple(range(10))
+    logarithmic = {"model": {"beta": {"start": 1, "stop": 100, "count": 3, "spacing": "log"}}}
+    np.testing.assert_allclose(plan(grid=logarithmic, initial={"modes": {3: 0.01}}).axes[0].values, [1, 10, 100])
+
+
+def test_named_initial_states_are_an_axis_and_fill_the_section():
+    made = SweepPlan.from_sections(
+        {
+            "grid": {"model": {"beta": [5.0]}},
+            "initials": {"three": {"modes": {"3": 0.01}}, "noise": {"white_noise": 0.1, "seed": 7}},
+            "time": {"t_end": 1.0},
+        }
+    )
+    assert made.axes[1].name == "initial"
+    assert made.axes[1].coordinate.tolist() == ["three", "noise"]
+    assert made.case(1)["initial"] == {"white_noise": 0.1, "seed": 7}
+
+
+def test_what_is_no_number_is_labelled_by_its_text():
+    axis = plan(grid={"initial": {"modes": [{"3": 0.01}, {"2": 0.01}]}}, initial={}, model={"beta": 5.0}).axes[0]
+    assert axis.coordinate.tolist() == ['{"3": 0.01}', '{"2": 0.01}']
+
+
+def test_paths_start_from_the_folder_of_the_file(tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        '[grid]\nmodel.beta = [1, 5]\n[initial]\ntokens = "tokens.npy"\n[time]\nt_end = 1\n'
+    )
+    np.save(tmp_path / "tokens.npy", np.arange(5.0))
+    made = SweepPlan.from_toml(tmp_path / "sweep.toml")
+    assert made.case(0)["initial"]["tokens"] == str(tmp_path / "tokens.npy")
+    before = made.identity
+    np.save(tmp_path / "tokens.npy", np.arange(6.0))
+    assert SweepPlan.from_toml(tmp_path / "sweep.toml").identity != before  # other tokens, another sweep
+
+
+def test_a_value_that_is_not_allowed_is_for_its_case_to_refuse():
+    assert math.isnan(plan(grid={"model": {"beta": [1.0, math.nan]}, "initial": {"seed": [1]}}).axes[0].values[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"grid": {}}, "the grid is empty; give values for a key"),
+        ({"grid": {"model": {"beta": []}}}, "grid.model.beta is empty: the sweep would have no case"),
+        ({"grid": {"model": {"beta": 5.0}}}, "grid.model.beta = 5.0 is not a row of values; give a list"),
+        ({"grid": {"beta": [1.0]}}, "grid.beta names no section; write the key with its section, as in model.beta."),
+        ({"grid": {"model": {"beta": [1.0, 1.0]}}}, "grid.model.beta has 1.0 twice; give each value once."),
+        ({"grid": {"model": {"bta": [1.0]}}}, "model.bta is not known; did you mean"),
+        ({"grid": {"modle": {"beta": [1.0]}}}, "section [modle] is not known; did you mean [model]?"),
+        ({"grid": {"model": {"beta": ["x"]}}}, "model.beta = 'x' is not a number."),
+        ({"grid": {"model": {"beta": {"start": 1, "stop": 2}}}}, "grid.model.beta.count is missing; give start"),
+        (
+            {"grid": {"model": {"beta": {"start": 1, "stop": 2, "count": 0}}}},
+            "grid.model.beta.count = 0 is not allowed",
+        ),
+        ({"grid": {"model": {"beta": {"from": 1}}}}, "grid.model.beta.from is not known; a range has start, stop"),
+        (
+            {"grid": {"model": {"beta": {"start": 1, "stop": 2, "count": 2, "spacing": "cubic"}}}},
+            "grid.model.beta.spacing = 'cubic' is not known",
+        ),
+        ({"grid": {"time": {"t_end": [1, 2]}}}, "grid.time is not allowed: all cases share their rows"),
+        ({"gird": {}}, "section [gird] is not known; did you mean [grid]?"),
+        ({"grid": 3}, "grid = 3 is not a section; write its keys below a line [grid]."),
+        ({"model": {"betta": 1.0}}, "model.betta is not known; did you mean"),
+        ({"output": {"path": "x.h5"}}, "output.path has no place in a sweep file; only output.store_modes has."),
+        ({"output": {"store_modes": 0}}, "output.store_modes = 0 is not allowed"),
+        ({"time": {"t_end": -1.0}}, "t_end = -1 is not allowed; give an end time > 0."),
+        ({"initials": {"a": {"white_noise": 0.1}}}, "[initial] and [initials] exclude each other"),
+        ({"initials": {"a": 3}, "initial": {}}, "initials.a = 3 is not an initial state; write a table for it."),
+        (
+            {"grid": {"model": {"beta": [1.0]}}},
+            "initial.white_noise is random and has no seed, so no case could be repeated",
+        ),
+    ],
+)
+def test_what_is_wrong_gets_one_sentence(changes, sentence):
+    with pytest.raises(InputError) as refused:
+        plan(**changes)
+    assert str(refused.value).startswith(sentence)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"[grid", "is not a sweep file in TOML"), (b"\xff\xfe", "it is not text"), (None, "does not exist")],
+)
+def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path, content, words):
+    path = tmp_path / "sweep.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        SweepPlan.from_toml(path)
