@@ -15,12 +15,13 @@ from spectral_mf.errors import InputError
 from spectral_mf.model import Model
 from spectral_mf.point_clusters import follow
 from spectral_mf.trajectory import Trajectory
+from spectral_mf.wording import counted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClusterTrack:
     """One cluster from the row in which it is first seen to the last before it is gone.
 
@@ -46,6 +47,10 @@ class ClusterTrack:
     masses: FloatArray
     widths: FloatArray
     merged_into: int | None
+
+    def __repr__(self) -> str:
+        end = "" if self.merged_into is None else f", merged into {self.merged_into}"
+        return f"ClusterTrack({self.number}, t = {self.t[0]:g} .. {self.t[-1]:g}, mass {self.masses[-1]:.3g}{end})"
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Lifetime:
         return self.ended - self.formed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClusterHistory:
     """All clusters of a trajectory.
 
@@ -133,6 +138,12 @@ class ClusterHistory:
         """First row in which all clusters are narrower than the resolution; the number of rows if there is none."""
         narrow = [found.widths.size > 0 and found.widths.max() < self.resolution for found in self.rows]
         return narrow.index(True) if any(narrow) else len(narrow)
+
+    def __repr__(self) -> str:
+        times = ", ".join(f"{merger.t:.4g}" for merger in self.mergers[:4]) + (", ..." if len(self.mergers) > 4 else "")
+        mergers = counted(len(self.mergers), "mergers") + (f" at t = {times}" if times else "")
+        last = counted(int(self.counts[-1]), "clusters")
+        return f"ClusterHistory({counted(self.t.size, 'rows')}, {last} at t = {self.t[-1]:g}, {mergers})"
 
     def lifetime(self, n_clusters: int | None = None, *, width: float | None = None) -> Lifetime:
         """Metastable lifetime: from the formation of clusters to their first merger.

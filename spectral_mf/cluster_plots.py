@@ -17,9 +17,10 @@ from spectral_mf.characteristic_lines import characteristic_lines
 from spectral_mf.cluster_history import ClusterHistory, ClusterTrack, clusters
 from spectral_mf.energy_staircase import EnergyStaircase, energy_staircase
 from spectral_mf.errors import InputError
-from spectral_mf.picture_axes import DENSITY_MAP, STYLE, angle_axis, panel, time_axis, title
+from spectral_mf.picture_axes import DENSITY_MAP, STYLE, angle_axis, head, is_log_time, panel, time_axis, title
 from spectral_mf.plotting import plot_density
 from spectral_mf.trajectory import Trajectory
+from spectral_mf.wording import counted
 
 FloatArray = NDArray[np.float64]
 
@@ -28,8 +29,14 @@ TWO_PI = 2.0 * np.pi
 _THICKEST = 9.0
 """Width of the line of a cluster that holds all mass, in points."""
 
+_THINNEST = 1.0
+"""Width of a line while clusters form, in points."""
+
+_WIDEST_BAND = 0.25 * np.pi
+"""Width in radians from which on no band is drawn: what is that wide is hardly a cluster."""
+
 _CLOSEST_LABELS = 0.05
-"""Share of the logarithmic axis that the label of a jump needs."""
+"""Share of the axis that the label of a jump needs."""
 
 
 def plot_characteristics(trajectory: Trajectory, *, n_lines: int = 48, ax: Axes | None = None) -> Figure:
@@ -61,10 +68,10 @@ def plot_characteristics(trajectory: Trajectory, *, n_lines: int = 48, ax: Axes 
 def plot_cluster_tree(
     trajectory: Trajectory, *, history: ClusterHistory | None = None, ax: Axes | None = None
 ) -> Figure:
-    """Positions of the clusters over logarithmic time; lines as thick as mass, joined where clusters merge.
+    """Positions of the clusters over time; lines as thick as mass, joined where clusters merge.
 
-    Lines are pale until all clusters are narrower than the resolution. The light band about a line is the cluster's
-    width.
+    Lines are thin and pale while clusters form, that is, until all are narrower than the resolution. The light band
+    about a line is the cluster's width, as far as that is below an eighth of a turn.
 
     Parameters
     ----------
@@ -80,19 +87,20 @@ def plot_cluster_tree(
     if not found.tracks:
         raise InputError("no row of this run has a cluster, so there is no tree; solve to a later time.")
     with rc_context(STYLE):
-        figure, ax = panel(ax, (6.4, 3.6))
+        figure, ax = panel(ax, (6.4, 3.8), title(trajectory))
         colours = colormaps[DENSITY_MAP](np.linspace(0.05, 0.75, len(found.tracks)))
         formed = found.t[found.first_formed] if found.first_formed < found.t.size else found.t[0]
         for track, colour in zip(found.tracks, colours, strict=True):
             t, angle, mass, width = _path(found, track)
             pale = 0.35 * colour + 0.65
             for copy in _turns(angle, 0.0, TWO_PI):
-                ax.fill_between(t, copy - width, copy + width, color=colour, alpha=0.18, linewidth=0.0)
+                band = np.where(width < _WIDEST_BAND, width, np.nan)
+                ax.fill_between(t, copy - band, copy + band, color=colour, alpha=0.18, linewidth=0.0)
                 points = np.stack([t, copy], axis=1)
                 ax.add_collection(
                     LineCollection(
                         list(np.stack([points[:-1], points[1:]], axis=1)),
-                        linewidths=_THICKEST * np.minimum(mass[:-1], mass[1:]),
+                        linewidths=np.where(t[:-1] < formed, _THINNEST, _THICKEST * np.minimum(mass[:-1], mass[1:])),
                         colors=np.where((t[:-1] < formed)[:, None], pale, colour),
                         capstyle="round",
                     )
@@ -110,7 +118,7 @@ def plot_cluster_tree(
                     annotation_clip=False,
                 )
         angle_axis(ax)
-        _log_time_axis(ax, found.t, max(float(found.tracks[0].t[0]), 0.0))
+        _time_axis(ax, found.t, max(float(found.tracks[0].t[0]), 0.0))
         for merger in found.mergers:
             ax.axvline(merger.t, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
         ax.set_title(_tree_title(found))
@@ -118,7 +126,7 @@ def plot_cluster_tree(
 
 
 def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase | None = None) -> Figure:
-    """Energy as a share of a single point's, over logarithmic time and over the rescaled clock of mergers.
+    """Energy as a share of a single point's, over time and over the rescaled clock of mergers.
 
     Parameters
     ----------
@@ -131,40 +139,50 @@ def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase 
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         FigureCanvasAgg(figure)
         left, right = figure.subplots(1, 2, sharey=True)
-        figure.suptitle(title(trajectory), fontsize=10.5, x=0.01, ha="left")
+        head(figure, title(trajectory))
         left.plot(steps.fine.t, steps.fine.share, color=colour)
         for jump in steps.jumps:
-            for ax, place in ((left, jump.t), (right, jump.clock)):
+            places = [(left, jump.t)] if math.isnan(jump.clock) else [(left, jump.t), (right, jump.clock)]
+            for ax, place in places:
                 ax.axvline(place, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
         _label_times(left, steps)
         left.set_ylim(0.0, min(1.05, 1.5 * float(steps.share.max())))
         left.set_ylabel("energy / that of one point")
         left.set_title("Energy over time")
-        _log_time_axis(left, steps.t, 0.0)
+        _time_axis(left, steps.t, 0.0)
         right.set_title("Energy over the clock of mergers")
         right.set_xlabel("rescaled time τ")
         known = np.isfinite(steps.fine.clock)
-        if known.any():
+        if known.any() and steps.fine.clock[known].max() > 0.0:
             right.plot(steps.fine.clock[known], steps.fine.share[known], color=colour)
         else:
             right.set_xticks([])
-            reason = (
-                "with diffusion clusters do not move as points"
-                if trajectory.model.diffusion > 0.0
-                else ("no row has clusters that are narrow")
-            )
-            right.text(0.5, 0.5, f"no clock: {reason}", transform=right.transAxes, ha="center", color="0.4")
+            reason = _why_no_clock(trajectory, bool(known.any()))
+            right.text(0.5, 0.5, reason, transform=right.transAxes, ha="center", color="0.4")
         return figure
+
+
+def _why_no_clock(trajectory: Trajectory, formed: bool) -> str:
+    if trajectory.model.diffusion > 0.0:
+        return "no clock: with diffusion clusters do not move as points"
+    return (
+        "the clock stands still: no pair is left to merge"
+        if formed
+        else "no clock: no row has clusters that are narrow"
+    )
 
 
 def _label_times(ax: Axes, steps: EnergyStaircase) -> None:
     """Times of the jumps along their lines, from the top down; of those that are close, the first."""
-    span = math.log(float(steps.t[-1] / steps.t[steps.t > 0.0][0])) if (steps.t > 0.0).any() else 0.0
-    last = 0.0
+    log_time = is_log_time(steps.t)
+    later = steps.t[steps.t > 0.0] if log_time else steps.t
+    low, high = (math.log(later[0]), math.log(later[-1])) if log_time else (float(later[0]), float(later[-1]))
+    last = -math.inf
     for jump in steps.jumps:
-        if last > 0.0 and math.log(jump.t / last) < _CLOSEST_LABELS * span:
+        place = math.log(jump.t) if log_time else jump.t
+        if place - last < _CLOSEST_LABELS * (high - low):
             continue
-        last = jump.t
+        last = place
         ax.annotate(
             f"t = {jump.t:.4g}",
             (jump.t, 1.0),
@@ -206,18 +224,16 @@ def _path(history: ClusterHistory, track: ClusterTrack) -> tuple[FloatArray, Flo
     return np.array(t), np.unwrap(np.array(angle)), np.array(mass), np.array(width)
 
 
-def _log_time_axis(ax: Axes, t: FloatArray, start: float) -> None:
-    """Logarithmic time from a start on, which may be 0; linear if there is only one time after 0."""
-    later = t[t > 0.0]
-    if later.size < 2:
-        time_axis(ax, t, False)
-        return
-    time_axis(ax, t, True)
-    ax.set_xlim(max(0.9 * start, float(later[0])), float(t[-1]))
+def _time_axis(ax: Axes, t: FloatArray, start: float) -> None:
+    """Time, from a start on where it is logarithmic: before it there may be decades without a cluster."""
+    log_time = is_log_time(t)
+    time_axis(ax, t, log_time)
+    if log_time:
+        ax.set_xlim(max(0.9 * start, float(t[t > 0.0][0])), float(t[-1]))
 
 
 def _tree_title(history: ClusterHistory) -> str:
-    text = f"Clusters (numbers: mass); {len(history.mergers)} merger" + ("s" if len(history.mergers) != 1 else "")
+    text = f"Clusters (numbers: mass); {counted(len(history.mergers), 'mergers')}"
     times = ", ".join(f"{merger.t:.4g}" for merger in history.mergers[:4])
     more = ", …" if len(history.mergers) > 4 else ""
     return f"{text} at t = {times}{more}" if times else text

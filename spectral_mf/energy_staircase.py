@@ -20,6 +20,7 @@ from spectral_mf.harmonics import point_moments
 from spectral_mf.model import Model
 from spectral_mf.point_clusters import follow
 from spectral_mf.trajectory import Trajectory
+from spectral_mf.wording import counted
 
 FloatArray = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ class EnergyJump:
     interval : (float, float)
         Output times between which it is.
     clock : float
-        Rescaled time of the jump; NaN before the clock starts.
+        Rescaled time of the jump; NaN before the clock starts, as for the first one, in which the clusters form.
     before, after : float
         Energies of the plateaus, as shares of a single point's.
     """
@@ -55,7 +56,7 @@ class EnergyJump:
         return self.after - self.before
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaircaseCurve:
     """Energy, time and rescaled time along a run.
 
@@ -69,8 +70,11 @@ class StaircaseCurve:
     share: FloatArray
     clock: FloatArray
 
+    def __repr__(self) -> str:
+        return f"StaircaseCurve({counted(self.t.size, 'points')}, t = {self.t[0]:g} .. {self.t[-1]:g})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class EnergyStaircase:
     """Energy against time and against the rescaled clock.
 
@@ -92,6 +96,11 @@ class EnergyStaircase:
     clock: FloatArray
     fine: StaircaseCurve
     jumps: tuple[EnergyJump, ...]
+
+    def __repr__(self) -> str:
+        times = ", ".join(f"{jump.t:.4g}" for jump in self.jumps[:4]) + (", ..." if len(self.jumps) > 4 else "")
+        jumps = counted(len(self.jumps), "jumps") + (f" at t = {times}" if times else "")
+        return f"EnergyStaircase({counted(self.t.size, 'rows')}, {jumps})"
 
 
 def energy_staircase(

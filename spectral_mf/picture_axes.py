@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from spectral_mf.model import Model
 from spectral_mf.trajectory import Trajectory
 
 FloatArray = NDArray[np.float64]
@@ -38,27 +39,41 @@ _LOG_TIME_DECADES = 3.0
 """Time is shown on a logarithmic axis when the rows after the first span more decades than this."""
 
 
-def panel(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """The figure and axes to draw into; new ones if none are given."""
+def panel(ax: Axes | None, size: tuple[float, float], heading: str = "") -> tuple[Figure, Axes]:
+    """The figure and axes to draw into; new ones, under a heading, if none are given."""
     if ax is not None:
         figure = ax.get_figure(root=True)
         assert figure is not None
         return figure, ax
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
+    head(figure, heading)
     return figure, figure.subplots()
+
+
+def head(figure: Figure, heading: str) -> None:
+    """Write a heading above all panels."""
+    if heading:
+        figure.suptitle(heading, fontsize=10.5, x=0.01, ha="left")
 
 
 def title(trajectory: Trajectory) -> str:
     """Model, times and methods of a run in one line."""
-    parameters = trajectory.model.to_dict()
+    computed = trajectory.method[1:] if len(trajectory) > 1 else trajectory.method  # no method computed the first row
+    methods = " → ".join(dict.fromkeys(str(method) for method in computed))
+    state = "" if trajectory.complete else "; partial"
+    times = f"t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}"
+    return f"{model_title(trajectory.model)}, {times} ({methods}{state})"
+
+
+def model_title(model: Model) -> str:
+    """Model and parameters in one line."""
+    parameters = model.to_dict()
     kinds = {"softmax": "SA", "none": "USA", "peak": "USA, time in units of e^-β"}
     name = kinds.get(str(parameters.get("normalization")), str(parameters.get("type")))
     beta = f", β = {parameters['beta']:g}" if "beta" in parameters else ""
-    noise = f", κ = {trajectory.model.diffusion:g}" if trajectory.model.diffusion > 0.0 else ""
-    methods = " → ".join(dict.fromkeys(str(method) for method in trajectory.method))
-    state = "" if trajectory.complete else "; partial"
-    return f"{name}{beta}{noise}, t = {trajectory.t[0]:g} to {trajectory.t[-1]:g} ({methods}{state})"
+    noise = f", κ = {model.diffusion:g}" if model.diffusion > 0.0 else ""
+    return f"{name}{beta}{noise}"
 
 
 def is_log_time(t: FloatArray) -> bool:

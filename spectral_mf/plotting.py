@@ -23,7 +23,18 @@ from numpy.typing import NDArray
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
-from spectral_mf.picture_axes import DENSITY_MAP, MODE_MAP, STYLE, angle_axis, is_log_time, panel, time_axis, title
+from spectral_mf.picture_axes import (
+    DENSITY_MAP,
+    MODE_MAP,
+    STYLE,
+    angle_axis,
+    head,
+    is_log_time,
+    model_title,
+    panel,
+    time_axis,
+    title,
+)
 from spectral_mf.storage.publishing import checked_place, write_whole
 from spectral_mf.trajectory import Trajectory
 
@@ -50,7 +61,7 @@ def plot_overview(trajectory: Trajectory) -> Figure:
         figure = Figure(figsize=(9.0, 6.2), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(2, 2)
-        figure.suptitle(title(trajectory), fontsize=10.5, x=0.01, ha="left")
+        head(figure, title(trajectory))
         plot_density(trajectory, ax=axes[0, 0])
         plot_moments(trajectory, ax=axes[0, 1])
         plot_growth_rates(trajectory.model, ax=axes[1, 0])
@@ -64,7 +75,7 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
     The colours span at most from 1/30 to 30 times uniform: ripples of the linear phase and clusters both show.
     """
     with rc_context(STYLE):
-        figure, ax = panel(ax, (6.4, 3.4))
+        figure, ax = panel(ax, (6.4, 3.6), title(trajectory))
         t, cells = _thinned(trajectory)
         relative = cells * 2.0 * np.pi
         norm = _density_norm(relative)
@@ -100,7 +111,7 @@ def plot_moments(trajectory: Trajectory, *, modes: Sequence[int] | None = None, 
         Modes drawn; by default the six that grow fastest by linear theory, as far as they are not zero.
     """
     with rc_context(STYLE):
-        figure, ax = panel(ax, (5.4, 3.6))
+        figure, ax = panel(ax, (6.2, 3.8), title(trajectory))
         sizes = np.abs(trajectory.moments)
         chosen = _fastest_modes(trajectory) if modes is None else list(modes)
         if not chosen:
@@ -120,15 +131,7 @@ def plot_moments(trajectory: Trajectory, *, modes: Sequence[int] | None = None, 
         ax.set_title("Moments (solid) and linear theory (dashed)")
         time_axis(ax, t, is_log_time(t))
         if chosen:
-            ax.legend(
-                loc="upper left",
-                ncols=2,
-                columnspacing=1.0,
-                handlelength=1.4,
-                frameon=True,
-                framealpha=0.85,
-                edgecolor="none",
-            )
+            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.4)  # beside the curves, not on them
         return figure
 
 
@@ -141,7 +144,7 @@ def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | No
         Modes drawn; by default a little more than twice the dominant one.
     """
     with rc_context(STYLE):
-        figure, ax = panel(ax, (5.4, 3.2))
+        figure, ax = panel(ax, (5.4, 3.4), model_title(model))
         dominant = dominant_mode(model)
         k = np.arange(1, (n_modes or max(8, round(2.6 * dominant.modes[-1]))) + 1)
         rates = model.growth_rate(k)
@@ -174,7 +177,7 @@ def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | No
 def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
     """Interaction energy over time, from the uniform density's to that of a single point."""
     with rc_context(STYLE):
-        figure, ax = panel(ax, (5.4, 3.2))
+        figure, ax = panel(ax, (5.4, 3.4), title(trajectory))
         model = trajectory.model
         one = np.ones(model.bandwidth + 1, dtype=np.complex128)
         uniform = float(model.energy(np.eye(1, one.size, dtype=np.complex128)[0]))
@@ -190,8 +193,8 @@ def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
         ax.text(0.01, 1.05, "one point", transform=ax.get_yaxis_transform(), color="0.4", fontsize=8.0, va="bottom")
         if not visible.any():
             ax.text(0.5, 0.5, "uniform at all times", transform=ax.transAxes, ha="center", color="0.4")
-        ax.set_ylabel("energy above uniform / that of one point")
-        ax.set_title("Energy")
+        ax.set_ylabel("share of one point's")
+        ax.set_title("Energy above the uniform density's")
         time_axis(ax, t, is_log_time(t))
         return figure
 

@@ -1,5 +1,7 @@
 """Pictures of the collapse: what is drawn is what was found, nothing crosses the seam, and all names lead to them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
@@ -12,6 +14,7 @@ from spectral_mf.cli.app import app
 from spectral_mf.cli.plot import Kind
 from spectral_mf.cluster_plots import plot_characteristics, plot_cluster_tree, plot_energy_staircase
 from spectral_mf.diagnostics import clusters, energy_staircase
+from spectral_mf.energy_staircase import EnergyJump
 from spectral_mf.pictures import PICTURES
 from spectral_mf.plotting import save_figure
 
@@ -161,6 +164,50 @@ def test_labels_of_jumps_do_not_overlap():
     ax = plot_energy_staircase(run).axes[0]
     boxes = sorted(text.get_window_extent().x0 for text in ax.texts)
     assert np.diff(boxes).min() > ax.texts[0].get_window_extent().width
+
+
+def test_labels_on_linear_time_are_left_out_where_jumps_are_close():
+    run = solve(MODEL, Atoms([0.2, 3.0]), np.linspace(0.0, 30.0, 31))
+    jumps = tuple(EnergyJump(t, (t, t), np.nan, 0.1, 0.2) for t in (0.4, 10.0, 10.4, 20.0))
+    figure = plot_energy_staircase(run, staircase=replace(energy_staircase(run), jumps=jumps))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["t = 0.4", "t = 10", "t = 20"]
+    assert all(np.isfinite(line.get_xdata()).all() for line in figure.axes[1].get_lines())  # no line without a clock
+
+
+def test_time_is_logarithmic_over_more_than_three_decades_in_every_picture(run, checkout):
+    page = (checkout / "docs" / "pictures.md").read_text(encoding="utf-8")
+    assert "Time is logarithmic where the output times span more than three decades." in page
+    short = solve(MODEL, Atoms([0.2, 1.5, 3.0, 4.0]), np.linspace(0.0, 30.0, 101))  # two and a half
+    for kind in ("overview", "density", "moments", "energy", "characteristics", "clusters", "staircase"):
+        assert run.plot(kind).axes[0].get_xscale() == "log"
+        ax = short.plot(kind).axes[0]
+        assert (ax.get_xscale(), ax.get_xlim()) == ("linear", (0.0, 30.0))
+
+
+def test_while_clusters_form_their_lines_are_thin(run):
+    history = clusters(run)
+    formed = history.t[history.first_formed]
+    figure = plot_cluster_tree(run)
+    assert figure.get_suptitle() == "SA, β = 5, t = 0 to 1000 (spectral → characteristics → atoms)"
+    forming, later = [], []
+    for segments, widths in drawn_tree(figure):
+        for segment, width in zip(segments, np.broadcast_to(widths, len(segments)), strict=True):
+            (forming if segment[0][0] < formed else later).append(float(width))
+    assert set(forming) == {1.0}
+    assert max(later) > 3.0
+    for collection in figure.axes[0].collections:
+        if not isinstance(collection, LineCollection):
+            heights = [np.ptp(path.vertices[:, 1]) for path in collection.get_paths() if len(path.vertices)]
+            assert max(heights, default=0.0) < 3.0
+
+
+def test_one_atom_is_drawn_as_one_atom():
+    run = solve(MODEL, Atoms([1.0]), [0.0, 1.0, 5.0])
+    figure = run.plot("staircase")
+    assert figure.get_suptitle() == "SA, β = 5, t = 0 to 5 (atoms)"
+    right = figure.axes[1]
+    assert [text.get_text() for text in right.texts] == ["the clock stands still: no pair is left to merge"]
+    assert run.plot("clusters").axes[0].get_title(loc="left") == "Clusters (numbers: mass); 0 mergers"
 
 
 def test_why_a_picture_cannot_be_made():

@@ -415,3 +415,23 @@ def test_kuramoto_limit():
     assert steps.share[0] == pytest.approx(math.cos(0.5) ** 2, rel=1e-12)
     assert steps.share[-1] == pytest.approx(1.0, rel=1e-12)
     assert len(clusters(run).mergers) == 1
+
+
+def test_what_is_shown_of_a_history_fits_on_a_line(case_a):
+    history = clusters(case_a)
+    steps = energy_staircase(case_a, history=history)
+    for shown in (history, history.tracks[0], history.mergers[0], steps, steps.fine):
+        assert len(repr(shown)) < 150
+        assert "\n" not in repr(shown)
+    assert repr(history).startswith(f"ClusterHistory(121 rows, {history.counts[-1]} cluster")
+    assert f"{len(history.mergers)} merger" in repr(history)
+    assert f"t = {history.mergers[0].t:.4g}" in repr(history)
+    assert f"{len(steps.jumps)} jump" in repr(steps)
+
+
+def test_the_first_jump_is_the_formation_of_the_clusters(case_a):
+    history = clusters(case_a)
+    first, *others = energy_staircase(case_a, history=history).jumps
+    assert math.isnan(first.clock)
+    assert first.t < history.t[history.first_formed] < history.mergers[0].interval[1]
+    assert all(jump.clock > 0.0 for jump in others)

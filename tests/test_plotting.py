@@ -117,6 +117,28 @@ def test_many_rows_are_thinned():
     assert mesh.get_array().shape[1] <= 1500
 
 
+def test_the_legend_lies_beside_the_curves(run):
+    for figure in (plot_moments(run), plot_overview(run)):
+        ax = next(ax for ax in figure.axes if ax.get_legend() is not None)
+        figure.canvas.draw()
+        legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert legend.x0 >= frame.x1
+        assert legend.x1 <= figure.bbox.x1
+
+
+def test_labels_are_no_longer_than_their_axes(run):
+    figure = plot_overview(run)
+    figure.canvas.draw()
+    for ax in figure.axes[:4]:
+        assert ax.yaxis.label.get_window_extent().height <= ax.get_window_extent().height
+
+
+def test_every_picture_names_its_model(run):
+    for figure in (plot_overview(run), plot_density(run), plot_moments(run), plot_energy(run)):
+        assert figure.get_suptitle() == "SA, β = 5, t = 0 to 6 (spectral)"
+    assert plot_growth_rates(SelfAttention(7.0, diffusion=0.1)).get_suptitle() == "SA, β = 7, κ = 0.1"
+
+
 def test_drawing_into_given_axes():
     figure = Figure()
     ax = figure.subplots()
@@ -137,7 +159,7 @@ def test_saving_is_refused_at_the_door(tmp_path):
     with pytest.raises(StorageError, match="does not exist"):
         save_figure(figure, tmp_path / "missing" / "rates.png")
     (tmp_path / "rates.png").write_bytes(b"precious")
-    with pytest.raises(StorageError, match="exists"):
+    with pytest.raises(StorageError, match="exists; choose another name, or pass overwrite=True"):
         save_figure(figure, tmp_path / "rates.png", overwrite=False)
 
 

@@ -7,6 +7,9 @@ import sysconfig
 
 import pytest
 
+from spectral_mf import Trajectory
+from spectral_mf.diagnostics import clusters
+
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,12 +45,14 @@ def test_set_up_is_two_commands_of_one_line(blocks):
     assert commands[1].endswith("/python -m pytest")
 
 
-def test_command_line_quick_start(blocks, folder):
+def test_command_line_quick_start(blocks, folder, checkout):
     scripts = [text for language, text in blocks if language == "sh" and not is_set_up(text)]
     assert len(scripts) == 1
     run(["bash", "-euc", scripts[0]], folder)
     assert (folder / "run.h5").stat().st_size > 0
-    assert list(folder.glob("run*.png"))
+    assert sorted(picture.name for picture in folder.glob("run*.png")) == ["run.clusters.png", "run.png"]
+    (merger,) = clusters(Trajectory.load(folder / "run.h5")).mergers
+    assert f"(t = {int(merger.t)})" in re.sub(r"\s+", " ", (checkout / "README.md").read_text(encoding="utf-8"))
 
 
 def test_python_quick_start(blocks, folder):

@@ -137,10 +137,10 @@ def test_atoms_from_file(tmp_path, monkeypatch):
         (np.ones((4, 1)), "(4, 1)"),
         (np.ones((2, 2, 2)), "(2, 2, 2)"),
         (np.float64(3.0), "()"),
-        (np.array([0.0, 1.0, np.nan]), "number 2 is nan"),
-        (np.array([0.0, np.inf, np.nan]), "number 1 is inf"),
-        (np.array([[1.0, 0.0], [1.0, np.nan]]), "number 1"),
-        (np.array([[1.0, 0.0], [0.0, 0.0]]), "number 1 is a vector of length zero"),
+        (np.array([0.0, 1.0, np.nan]), "token 2 (counted from 0) is nan"),
+        (np.array([0.0, np.inf, np.nan]), "token 1 (counted from 0) is inf"),
+        (np.array([[1.0, 0.0], [1.0, np.nan]]), "token 1 (counted from 0) is [ 1. nan]"),
+        (np.array([[1.0, 0.0], [0.0, 0.0]]), "token 1 (counted from 0) is a vector of length zero"),
         (np.array([1.0 + 1.0j, 2.0]), "complex128"),
         (np.array([True, False]), "bool"),
         (np.array([b"a", b"b"]), "not real numbers"),
@@ -154,8 +154,8 @@ def test_arrays_that_are_no_tokens(tmp_path, suffix, tokens, message):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.array([1.0, -1.0, 1.0]), "weight number 1 is -1"),
-        (np.array([1.0, 1.0, np.nan]), "weight number 2 is nan"),
+        (np.array([1.0, -1.0, 1.0]), "weight 1 (counted from 0) is -1"),
+        (np.array([1.0, 1.0, np.nan]), "weight 2 (counted from 0) is nan"),
         (np.zeros(3), "all weights are 0"),
         (np.ones(4), "(4,) for 3 tokens"),
         (np.ones((3, 1)), "(3, 1) for 3 tokens"),
@@ -196,10 +196,11 @@ def test_empty_hdf5_and_a_run_are_no_token_files(tmp_path):
         ("a,b\n1,2\n", "columns a, b"),
         ("angle,theta\n1,2\n", "two columns for the angle"),
         ("angle,weight\n1,2,3\n", "2 names for 3 columns"),
-        ("0.1\nnan\n", "number 1 is nan"),
-        ("0.1\n-inf\n", "number 1 is -inf"),
-        ("1,0\n0,0\n", "vector of length zero"),
-        ("angle,weight\n1,-2\n", "weight number 0 is -2"),
+        ("0.1\nnan\n", "the token in line 2 is nan"),
+        ("0.1\n-inf\n", "the token in line 2 is -inf"),
+        ("# by hand\nangle\n\n0.1\n# cut\nnan # here\n", "the token in line 6 is nan"),
+        ("1,0\n0,0\n", "the token in line 2 is a vector of length zero"),
+        ("angle,weight\n1,-2\n", "the weight in line 2 is -2"),
         ("1\n1+2j\n", "line 2: '1+2j' is not a number"),
         ("0,5\n0,x\n", "line 2"),
     ],
@@ -240,6 +241,22 @@ def test_damaged_files(tmp_path, suffix):
     refused(path, kind=StorageError)
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".h5"])
+def test_what_is_no_such_file_is_told_without_jargon(tmp_path, suffix):
+    for text in ("", "hi\n", "0.1\n0.2\n0.3\n"):
+        (tmp_path / f"bad{suffix}").write_text(text)
+        refused(tmp_path / f"bad{suffix}", " is not a", kind=StorageError)
+    with pytest.raises(StorageError) as caught:
+        read_tokens(tmp_path / f"bad{suffix}")
+    assert not any(word in str(caught.value) for word in ("magic", "EOF", "signature", "pickle", "Errno"))
+
+
+def test_an_array_that_is_cut_off_is_told_so(tmp_path):
+    whole = write(tmp_path / "whole.npy", tokens=ANGLES).read_bytes()
+    (tmp_path / "cut.npy").write_bytes(whole[:-5])
+    refused(tmp_path / "cut.npy", "ends early or is damaged; write it again", kind=StorageError)
+
+
 def test_flipped_byte_in_an_archive(tmp_path):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, angles=np.random.default_rng(0).random(500))
@@ -258,7 +275,7 @@ def test_pickled_objects_are_not_loaded(tmp_path, suffix):
     path = tmp_path / f"objects{suffix}"
     trap = np.array([Trap(), 1.0], dtype=object)
     np.save(path, trap, allow_pickle=True) if suffix == ".npy" else np.savez(path, angles=trap)
-    refused(path, "Object arrays cannot be loaded", kind=StorageError)
+    refused(path, "holds Python objects; save an array of real numbers", kind=StorageError)
 
 
 @pytest.mark.parametrize("mark", ["", "# "])
