@@ -8,7 +8,7 @@ grid. The solution collapses onto points exponentially fast, so every grid is ex
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from spectral_mf.errors import InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.fft import RealTransform
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
-from spectral_mf.model import Model
+from spectral_mf.model import GridFields, Model
 from spectral_mf.solvers.adaptive import AdaptiveSolver
 from spectral_mf.solvers.dop853 import Dop853, error_norm
 from spectral_mf.solvers.march import MarchOptions
@@ -60,12 +60,27 @@ def kept_modes(n_points: int) -> int:
     return int(KEPT * (n_points // 2))
 
 
+class GridModel(Protocol):
+    """What this method asks of a model; densities that are carried together may move each other."""
+
+    @property
+    def diffusion(self) -> float:
+        """Coefficient kappa of d_theta^2 in the equation."""
+
+    @property
+    def bandwidth(self) -> int:
+        """Number of modes beyond which the velocity does not depend on the densities, to round-off."""
+
+    def grid_fields(self, n_points: int, fold: int = 1, n_densities: int = 1) -> GridFields:
+        """Make an evaluator of velocities and densities on `n_points` points of one period 2 pi / fold."""
+
+
 class SpectralRightHandSide:
     """-i k F_k on one grid, of one density or of several at once.
 
     Parameters
     ----------
-    model : Model
+    model : GridModel
     n_points : int
         Number M of grid points on one period 2 pi / fold.
     fold : int
@@ -74,7 +89,7 @@ class SpectralRightHandSide:
         Number B of densities.
     """
 
-    def __init__(self, model: Model, n_points: int, fold: int = 1, n_densities: int = 1) -> None:
+    def __init__(self, model: GridModel, n_points: int, fold: int = 1, n_densities: int = 1) -> None:
         self._made_from = (model, n_points, fold, n_densities)
         self.fields = model.grid_fields(n_points, fold, n_densities)
         self._velocity = self.fields.velocity
@@ -111,7 +126,7 @@ class SpectralSolver(AdaptiveSolver):
 
     Parameters
     ----------
-    model : Model
+    model : GridModel
     t : float
         Initial time.
     moments : ndarray of complex128, shape (B, K + 1)
@@ -131,7 +146,7 @@ class SpectralSolver(AdaptiveSolver):
     method: ClassVar[str] = "spectral"
 
     def __init__(
-        self, model: Model, t: float, moments: ComplexArray, options: MarchOptions, step: StepState | None = None
+        self, model: GridModel, t: float, moments: ComplexArray, options: MarchOptions, step: StepState | None = None
     ) -> None:
         super().__init__(t, options)
         self.model = model
@@ -170,7 +185,7 @@ class SpectralSolver(AdaptiveSolver):
         self._shape = (c.shape[0], n)
         state = np.zeros(self._shape, dtype=np.complex128)
         state[:, : min(kept + 1, c.shape[1])] = c[:, : kept + 1]
-        self._rhs = SpectralRightHandSide(self.model, self.n_points, self._fold, c.shape[0])
+        self._rhs = self._right_hand_side(c.shape[0])
         damping = None
         if self.model.diffusion > 0.0:
             k = self._fold * np.minimum(np.arange(n), kept).astype(np.float64)
@@ -181,6 +196,10 @@ class SpectralSolver(AdaptiveSolver):
         self._damping_step = np.inf if damping is None else DAMPING_LIMIT / float(damping.max())
         self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
         self._limit_step()
+
+    def _right_hand_side(self, n_densities: int) -> SpectralRightHandSide:
+        """What moves the densities on the current grid."""
+        return SpectralRightHandSide(self.model, self.n_points, self._fold, n_densities)
 
     def _rows(self, y: FloatArray) -> FloatArray:
         """A state as one row a density, real and imaginary parts alternating; shape (B, 2 n)."""
@@ -265,28 +284,28 @@ def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: Ma
         When the solution is no longer finite.
     """
     solver = SpectralSolver(model, start.t, folded_moments(start.measure, options.fold), options, start.step)
-    return _snapshots(solver, times, options.fold)
+    return _snapshots(solver, model, times, options.fold)
 
 
-def _snapshots(solver: SpectralSolver, times: FloatArray, fold: int) -> Iterator[Snapshot]:
+def _snapshots(solver: SpectralSolver, model: Model, times: FloatArray, fold: int) -> Iterator[Snapshot]:
     try:
         for t in times:
             solver.advance(float(t))
-            yield _snapshot(solver, fold)
+            yield _snapshot(solver, model, fold)
     except StoppedEarly as stop:
-        stop.snapshot = _snapshot(solver, fold)
+        stop.snapshot = _snapshot(solver, model, fold)
         raise
 
 
 def energy_rate_residual(model: Model, start: Snapshot, options: MarchOptions) -> float:
     """The residual of `Snapshot` for a state that no solver has touched yet."""
     solver = SpectralSolver(model, start.t, folded_moments(start.measure, options.fold), options)
-    return _snapshot(solver, options.fold).energy_rate_residual
+    return _snapshot(solver, model, options.fold).energy_rate_residual
 
 
-def _snapshot(solver: SpectralSolver, fold: int) -> Snapshot:
+def _snapshot(solver: SpectralSolver, model: Model, fold: int) -> Snapshot:
     moments = _unfold(solver.moments[0], fold)
-    growth = solver.model.energy_rate(moments, _unfold(solver.rates[0], fold))
+    growth = model.energy_rate(moments, _unfold(solver.rates[0], fold))
     return Snapshot(
         t=solver.t,
         measure=FourierDensity.from_vector(moments.view(np.float64)),

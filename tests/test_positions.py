@@ -1,0 +1,278 @@
+"""Densities with positions: causal, decaying and rotary attention against closed forms and direct quadrature."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import xarray
+from scipy.integrate import quad
+
+from spectral_mf import FourierDensity, InputError, SelfAttention, StorageError, solve
+from spectral_mf.position_grid import PositionGrid
+from spectral_mf.position_theory import influence, u_shape_limit
+from spectral_mf.positional_trajectory import PositionalTrajectory
+from spectral_mf.positions import PositionalAttention, PositionalSystem
+from spectral_mf.solvers.positional import StoppedWithPositions, solve_linear_positions, solve_positions
+
+CAUSAL = PositionalAttention(5.0, "none", decay=1.0)
+MODE = 3
+RATE = 18.5960703044714  # 9 I_3(5) / 5, of tests/test_theory.py's table
+
+
+def power_data(p, size=1e-7):
+    return lambda s: FourierDensity.from_modes({MODE: size * np.expm1(s) ** p})
+
+
+@pytest.mark.parametrize(("p", "grading"), [(0.0, 1), (1.0, 1), (2.5, 2)])
+def test_causal_powers_grow_exactly(p, grading):
+    t = 1.5 / RATE
+    run = solve_positions(CAUSAL, power_data(p), [0.0, 0.5 * t, t], grading=grading, rtol=1e-12)
+    exact = 1e-7 * np.expm1(run.positions) ** p * np.exp(RATE / (p + 1.0) * run.t[:, None])
+    assert np.abs(run.moments[:, :, MODE] - exact).max() < 1e-9 * exact.max()
+    assert run.unresolved().max() < 1e-11
+
+
+def errors_of_linear_power(grading, sizes):
+    errors = []
+    for n in sizes:
+        grid = PositionGrid(n, grading)
+        exact = np.expm1(grid.nodes) ** 2.5 * np.exp(2.0 / 3.5)
+        found = solve_linear_positions(CAUSAL, np.expm1(grid.nodes) ** 2.5, MODE, [2.0 / RATE], grid)[0]
+        errors.append(np.abs(found - exact).max() / exact.max())
+    return np.array(errors)
+
+
+def test_a_half_integer_power_at_the_first_position_wants_graded_nodes():
+    plain = errors_of_linear_power(1, [16, 32, 64])
+    assert np.log2(plain[:-1] / plain[1:]) == pytest.approx(5.0, abs=0.3)  # twice the power: nodes cluster like 1/S^2
+    assert plain[1] > 1e-9
+    assert errors_of_linear_power(2, [32])[0] < 1e-13
+
+
+def direct_velocity(model, densities, s, theta):
+    """Velocity at position s by nested quadrature: no moments, no Bessel functions, no nodes."""
+    phi = np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False)
+
+    def mean_over_angles(s_other, sine):
+        kernel = np.exp(model.beta * np.cos(theta - phi + model.rotary * (s - s_other)))
+        return (kernel * (np.sin(phi - theta) if sine else 1.0) * densities(s_other).density(phi)).mean() * 2.0 * np.pi
+
+    def mean_over_positions(f):
+        ends = [0.0, s] if model.causal else [0.0, s, 1.0]
+        return sum(
+            quad(lambda x: np.exp(-model.decay * abs(s - x)) * f(x), low, high, epsabs=1e-13, epsrel=1e-13)[0]
+            for low, high in pairwise(ends)
+        )
+
+    below = mean_over_positions(
+        (lambda x: mean_over_angles(x, False)) if model.normalization == "softmax" else np.ones_like
+    )
+    return mean_over_positions(lambda x: mean_over_angles(x, True)) / below
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PositionalAttention(2.0, "softmax", "causal", decay=3.0, rotary=2.5),
+        PositionalAttention(2.0, "none", "full", decay=60.0),
+        PositionalAttention(2.0, "none", "causal", rotary=-4.0),
+        PositionalAttention(2.0, "softmax", "full", rotary=1.0),
+    ],
+    ids=["causal-alibi-rotary", "full-alibi", "causal-rotary-none", "full-rotary"],
+)
+def test_velocity_is_the_double_integral(model):
+    def densities(s):
+        return FourierDensity.from_modes({1: 0.2 * np.exp(1j * s), 2: 0.1 * (1 + s)})
+
+    system = PositionalSystem(model, PositionGrid(24))
+    fields = system.grid_fields(64, 1, 24)
+    moments = np.zeros((24, 33), dtype=np.complex128)
+    moments[:, :3] = [densities(s).moments(2) for s in system.grid.nodes]
+    fields.evaluate(moments)
+    for node, point in ((2, 5), (20, 40)):
+        expected = direct_velocity(model, densities, system.grid.nodes[node], 2.0 * np.pi * point / 64)
+        assert fields.velocity[node, point] + system.turning[node] == pytest.approx(expected, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PositionalAttention(3.0, "softmax", "causal", decay=2.0, rotary=7.0),
+        PositionalAttention(3.0, "none", "full", decay=3.0, rotary=3.0, diffusion=0.1),
+    ],
+)
+def test_nonlinear_runs_start_as_the_linearised_ones(model):
+    def start(s):
+        return 1e-7 * np.exp(1j * s) * (1.0 + s)
+
+    run = solve_positions(model, lambda s: FourierDensity.from_modes({2: start(s)}), [0.0, 1.0], n_positions=24)
+    linear = solve_linear_positions(model, start(run.positions), 2, [1.0], run.grid)[0]
+    assert np.abs(run.moments[-1, :, 2] - linear).max() < 1e-9 * np.abs(linear).max()
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "none"])
+def test_without_dependence_on_positions_all_is_as_without_them(normalization):
+    start = FourierDensity.from_modes({1: 0.05, 2: 0.02j, 3: 0.03})
+    single = solve(SelfAttention(2.0, normalization), start, [0.0, 1.0], method="spectral", rtol=1e-12)
+    for order, decay in (("full", 0.0), ("causal", 0.0), ("causal", 4.0), ("full", 4.0)):
+        model = PositionalAttention(2.0, normalization, order, decay)
+        run = solve_positions(model, start, [0.0, 1.0], n_positions=6, rtol=1e-12)
+        assert np.abs(run.moments[-1, :, :33] - single.moments[-1, :33]).max() < 1e-11
+
+
+def window(centre, width=0.06):
+    return lambda s: np.exp(-0.5 * ((s - centre) / width) ** 2)
+
+
+@pytest.mark.parametrize("growth", [0.5, 3.0])
+def test_influence_on_the_last_position(growth):
+    """What a window of positions does to the last one is the integral of the influence over it."""
+    grid = PositionGrid(128)
+    for centre in (0.1, 0.5, 0.7):
+        start = window(centre)
+        exact = start(1.0) + sum(
+            quad(
+                lambda s, f=start: f(s) * influence([s], growth, 1.0)[0],
+                low,
+                high,
+                epsabs=1e-13,
+                epsrel=1e-12,
+                limit=200,
+            )[0]
+            for low, high in ((0.0, 1e-6), (1e-6, 1e-3), (1e-3, 0.1), (0.1, 1.0))
+        )
+        linear = solve_linear_positions(CAUSAL, start(grid.nodes), MODE, [growth / RATE], grid)[0]
+        last = grid.interpolation([1.0])[0]
+        assert (last @ linear).real == pytest.approx(exact, rel=1e-8)
+
+
+def test_influence_on_the_last_position_of_the_nonlinear_equation():
+    start, growth = window(0.5, 0.15), 3.0
+    run = solve_positions(
+        CAUSAL,
+        lambda s: FourierDensity.from_modes({MODE: 1e-7 * start(s)}),
+        [0.0, growth / RATE],
+        n_positions=64,
+        rtol=1e-11,
+        n_modes=3,
+    )
+    exact = start(1.0) + sum(
+        quad(lambda s: start(s) * influence([s], growth, 1.0)[0], low, high, epsabs=1e-13, epsrel=1e-12)[0]
+        for low, high in ((0.0, 1e-6), (1e-6, 1e-3), (1e-3, 0.1), (0.1, 1.0))
+    )
+    assert 1e7 * run.at([1.0])[-1, 0, MODE].real == pytest.approx(exact, rel=1e-8)
+
+
+def test_influence_is_the_series():
+    s, growth, decay = np.array([0.03, 0.4, 1.0]), 2.2, 1.7
+    depth = np.log(np.expm1(decay) / np.expm1(decay * s))
+    total, term = np.zeros(3), growth * np.ones(3)
+    for j in range(60):
+        total += term
+        term = term * growth * depth / ((j + 1) * (j + 2))
+    assert influence(s, growth, decay) == pytest.approx(decay * np.exp(decay * s) / np.expm1(decay) * total, rel=1e-13)
+    assert influence(s, growth, 1e-9) == pytest.approx(influence(s, growth, 0.0), rel=1e-7)
+
+
+def turns(values):
+    """Signs of the slope, without repetitions."""
+    signs = np.sign(np.diff(values))
+    return [int(sign) for i, sign in enumerate(signs) if i == 0 or sign != signs[i - 1]]
+
+
+@pytest.mark.parametrize("decay", [0.3, 1.0, 3.0])
+def test_influence_is_u_shaped_at_first_and_falls_later(decay):
+    s = np.linspace(1e-4, 1.0, 20001)
+    limit = u_shape_limit(decay)
+    for share in (0.05, 0.5, 0.99):
+        assert turns(influence(s, share * limit, decay)) == [-1, 1]
+    assert turns(influence(s, 2.0 * limit + 1.5, decay))[-1] == -1
+    assert turns(influence(s, 8.0, decay)) == [-1]
+
+
+def test_the_last_position_turns_at_the_second_bound():
+    """At the last position the slope changes its sign at a t = 2 (1 - e^-decay)."""
+    s = np.array([1.0 - 1e-6, 1.0])
+    for decay in (0.3, 0.8):
+        bound = -2.0 * np.expm1(-decay)
+        assert u_shape_limit(decay) == pytest.approx(bound)
+        assert turns(influence(s, 0.999 * bound, decay)) == [1]
+        assert turns(influence(s, 1.001 * bound, decay)) == [-1]
+
+
+def test_rotary_ripples_on_a_ring_grow_at_half_k_times_the_mode_below():
+    """c_k(s) = e^{i (k-1) omega s} grows at k I_{k-1} / 2, c_k(s) = e^{i (k+1) omega s} falls at k I_{k+1} / 2."""
+    model = PositionalAttention(2.0, "none", "full", rotary=4.0 * np.pi)
+    grid = PositionGrid(96)
+    bessel = {1: 1.5906368546373291, 3: 0.21273995923985267}  # I_1(2), I_3(2): DLMF 10.25.2
+    for shift, rate in ((-1, bessel[1]), (1, -bessel[3])):
+        start = np.exp(1j * (2 + shift) * model.rotary * grid.nodes)
+        found = solve_linear_positions(model, start, 2, [0.5], grid)[0]
+        assert np.abs(found / start - np.exp(0.5 * rate)).max() < 1e-10
+
+
+def test_files_hold_all_and_xarray_reads_them(tmp_path):
+    run = solve_positions(CAUSAL, power_data(1.0, 1e-2), 0.1, n_positions=5, n_modes=12)
+    path = run.save(tmp_path / "run.h5")
+    again = PositionalTrajectory.load(path)
+    assert again.model == run.model
+    assert again.grid == run.grid
+    assert again.configuration == run.configuration
+    assert (again.moments == run.moments).all()
+    with xarray.open_dataset(path, engine="h5netcdf") as data:
+        assert data.moment_real.dims == ("time", "position", "mode")
+        assert data.density.dims == ("time", "position", "theta")
+        assert data.position.values == pytest.approx(run.positions)
+        assert data.density.mean("theta").values * 2.0 * np.pi == pytest.approx(np.ones((101, 5)), abs=1e-13)
+        assert float(data.position_weight.sum()) == pytest.approx(1.0, abs=1e-14)
+        assert data.density.units == "rad-1"
+    with pytest.raises(StorageError, match="exists"):
+        run.save(path)
+
+
+def test_files_that_are_no_runs_with_positions_are_refused(tmp_path):
+    with pytest.raises(StorageError, match="does not exist"):
+        PositionalTrajectory.load(tmp_path / "none.h5")
+    (tmp_path / "text.h5").write_text("no HDF5")
+    with pytest.raises(StorageError, match="cannot be read"):
+        PositionalTrajectory.load(tmp_path / "text.h5")
+    plain = solve(SelfAttention(1.0), FourierDensity.uniform(), 1.0, method="linear").save(tmp_path / "plain.h5")
+    with pytest.raises(StorageError, match=r"Trajectory\.load"):
+        PositionalTrajectory.load(plain)
+
+
+def test_a_run_that_becomes_too_sharp_keeps_its_rows():
+    with pytest.raises(StoppedWithPositions, match="raise max_modes") as stopped:
+        solve_positions(CAUSAL, power_data(0.0, 0.1), 2.0, n_positions=4, max_modes=256)
+    assert 1 < len(stopped.value.rows) < 101
+    assert stopped.value.rows.status.startswith("stopped early")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"decay": -1.0}, "decay = -1 is not allowed"),
+        ({"decay": 501.0}, "decay = 501 is not allowed"),
+        ({"rotary": np.inf}, "rotary = inf is not finite"),
+        ({"rotary": 2e4}, "rotary = 20000 is not allowed"),
+        ({"order": "acausal"}, "order = 'acausal' is unknown"),
+        ({"beta": -1.0}, "beta = -1 is not allowed"),
+        ({"normalization": "no"}, "normalization = 'no' is unknown"),
+    ],
+)
+def test_parameters_that_are_not_allowed(arguments, sentence):
+    with pytest.raises(InputError, match=sentence):
+        PositionalAttention(**{"beta": 1.0, **arguments})
+
+
+def test_what_gives_no_densities_is_refused():
+    with pytest.raises(InputError, match="has no positions"):
+        solve_positions(SelfAttention(1.0), FourierDensity.uniform(), 1.0)
+    with pytest.raises(InputError, match="gives no densities"):
+        solve_positions(CAUSAL, lambda s: s, 1.0)
+    with pytest.raises(InputError, match="n_nodes = 0"):
+        solve_positions(CAUSAL, FourierDensity.uniform(), 1.0, n_positions=0)
+    with pytest.raises(InputError, match=r"position 1\.5 is not allowed"):
+        PositionGrid(4).interpolation([0.2, 1.5])
+    with pytest.raises(InputError, match="infinite influence"):
+        influence([0.0], 1.0, 1.0)
