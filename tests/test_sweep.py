@@ -1,0 +1,350 @@
+"""Sweeps keep what is finished, whatever happens, and give what single runs give."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+from spectral_mf import FourierDensity, SelfAttention, StorageError, Trajectory, diagnostics, solve
+from spectral_mf.solvers import solve_sweep
+from spectral_mf.solvers.sweep import first_reached, solve_case
+from spectral_mf.storage.publishing import Claim
+from spectral_mf.sweep import CaseResult, SweepPlan, carry_out, is_sweep, read_sweep
+from spectral_mf.sweep.bundles import run_cases
+from spectral_mf.sweep.journal import Journal, journal_of
+from spectral_mf.sweep.workers import THREADS
+
+TIME = {"t_end": 6.0, "dt": 0.25}
+
+
+def sections(**grid):
+    """A sweep that takes about ten milliseconds a case."""
+    return {
+        "grid": {"model": {"beta": [1.0, 5.0, 7.0]}, "initial": {"seed": [0, 1, 2, 3]}, **grid},
+        "initial": {"white_noise": 0.3, "noise_points": 1000},
+        "time": TIME,
+        "solver": {"rtol": 1e-8},
+    }
+
+
+class Threads:
+    """Workers that are threads of this process."""
+
+    def __init__(self, count):
+        self.count = count
+        self.executor = ThreadPoolExecutor(count)
+
+    def renew(self):
+        raise AssertionError("no thread dies")
+
+
+def numbered(number, sections):
+    """A case that costs nothing: its number, or an error."""
+    if number == 3:
+        raise ZeroDivisionError("three")
+    return CaseResult(number, "complete", "", {"energy": np.array([float(number)])})
+
+
+def environment(number, sections):
+    """A case that looks at the threads of its worker, and kills it if it is told to."""
+    if sections["model"]["beta"] == 13.0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    threads = [int(os.environ[name]) for name in THREADS]
+    return CaseResult(number, "complete", "", {"last_time": np.float64(max(threads))})
+
+
+def slow(number, sections):
+    """A case that lasts, and says which process computes it."""
+    with open(sections["initial"]["tokens"], "a") as file:
+        print(os.getpid(), file=file, flush=True)
+    time.sleep(120)
+
+
+def test_a_sweep_holds_what_single_runs_give(tmp_path):
+    made = solve_sweep(sections(model={"beta": [1.0, 5.0, float("nan"), 7.0]}), tmp_path / "s.h5", workers=2)
+    assert made.outcomes == {"complete": 12, "stopped": 0, "failed": 4}
+    assert list(made.messages) == ["beta = nan is not allowed; give a number from 0 to 1e+06."]
+    assert read_sweep(tmp_path / "s.h5") == made
+    assert [path.name for path in tmp_path.iterdir()] == ["s.h5"]
+    with xarray.open_dataset(tmp_path / "s.h5", engine="h5netcdf") as ds:
+        assert ds["moment_real"].dims == ("beta", "seed", "time", "mode")
+        assert (ds["outcome"].values == "failed").tolist() == [[False] * 4, [False] * 4, [True] * 4, [False] * 4]
+        here = ds.sel(beta=5.0, seed=2)
+        model = SelfAttention(beta=5.0)
+        run = solve(model, FourierDensity.white_noise(0.3, 1000, 2), ds["time"].values, rtol=1e-8)
+        np.testing.assert_array_equal(here["moment_real"].values, run.moments[:, :33].real)
+        np.testing.assert_array_equal(here["moment_imag"].values, run.moments[:, :33].imag)
+        np.testing.assert_array_equal(here["energy"].values, run.energy)
+        history = diagnostics.clusters(run)
+        np.testing.assert_array_equal(here["n_clusters"].values, history.counts)
+        assert here["k_max"] == 3  # published: the dominant mode at beta = 5
+        assert ds["k_max"].sel(beta=7.0, seed=0) == 4
+        assert here["last_time"] == 6.0
+        assert np.isnan(ds["energy"].values[2]).all()
+
+
+def test_exit_and_formation_times_are_those_of_the_run(tmp_path):
+    asked = sections(model={"beta": [5.0]}, initial={"modes": ["3:0.01"]})
+    asked |= {"initial": {}, "time": {"t_end": 12.0, "dt": 0.25}}
+    solve_sweep(asked, tmp_path / "s.h5", workers=1)
+    run = solve(SelfAttention(beta=5.0), FourierDensity.from_modes({3: 0.01}), np.linspace(0.0, 12.0, 1201))
+    size = np.abs(run.moments[:, 3])
+    with h5py.File(tmp_path / "s.h5") as file:
+        # A row of the fine run is 0.01 apart; between rows the size is not quite exponential, which is less.
+        assert file["exit_time"][0, 0] == pytest.approx(run.t[size >= 0.1][0], abs=0.015)
+        assert file["exit_time"][0, 0] == pytest.approx(np.log(10.0) / 0.6826783336167, abs=0.05)
+        formed = diagnostics.clusters(run).lifetime(3).formed
+        assert file["formation_time"][0, 0] == pytest.approx(formed, abs=0.05)
+        assert file["n_clusters"][0, 0, -1] == 3
+        assert file["modes"].asstr()[:].tolist() == ["3:0.01"]
+
+
+def test_first_reached_is_exact_for_exponential_growth():
+    t = np.array([0.0, 1.0, 3.0, 4.0])
+    assert first_reached(t, 0.01 * np.exp(0.9 * t), 0.1) == pytest.approx(np.log(10.0) / 0.9, rel=1e-14)
+    assert first_reached(t, [0.5, 0.0, 0.0, 0.0], 0.1) == 0.0
+    assert first_reached(t, [0.0, 0.2, 0.3, 0.3], 0.1) == 1.0
+    assert np.isnan(first_reached(t, [0.0, 0.01, 0.02, 0.03], 0.1))
+
+
+def test_a_run_that_stops_early_keeps_its_rows(tmp_path):
+    asked = sections(model={"beta": [5.0]}, initial={"modes": ["3:0.01"]})
+    asked |= {"initial": {}, "time": {"t_end": 20.0, "dt": 1.0}}
+    asked["solver"] = {"method": "spectral", "max_modes": 256}
+    made = solve_sweep(asked, tmp_path / "s.h5", workers=1)
+    assert made.outcomes["stopped"] == 1
+    with h5py.File(tmp_path / "s.h5") as file:
+        last = float(file["last_time"][0, 0])
+        known = np.isfinite(file["energy"][0, 0])
+        assert 4.0 <= last <= 12.0
+        assert known.tolist() == (file["time"][:] <= last).tolist()
+        assert (file["n_clusters"][0, 0] == -1).tolist() == (~known).tolist()
+
+
+def test_eight_threads_give_what_one_gives():
+    plan = SweepPlan.from_sections(
+        {
+            "grid": {"model": {"beta": [1.0, 5.0, 30.0, 200.0]}, "initial": {"uniform_tokens": [2000, 5000]}},
+            "initial": {"seed": 1},
+            "time": {"t_end": 3.0, "dt": 1.0},
+        }
+    )
+    serial = [solve_case(number, plan.case(number)).to_bytes() for number in range(plan.n_cases)]
+    together = [r for results in run_cases(solve_case, range(8), plan.case, Threads(8)) for r in results]
+    assert [r.to_bytes() for r in sorted(together, key=lambda r: r.number)] == serial
+
+
+def test_a_case_that_raises_is_recorded_and_stops_no_other():
+    results = [r for bundle in run_cases(numbered, range(500), lambda n: {}, Threads(2)) for r in bundle]
+    assert sorted(r.number for r in results) == list(range(500))
+    assert [(r.number, r.message) for r in results if r.outcome == "failed"] == [(3, "ZeroDivisionError: three")]
+
+
+def test_cheap_cases_travel_together():
+    bundles = list(run_cases(numbered, range(5000), lambda n: {}, Threads(2)))
+    assert len(bundles) < 100
+    assert max(map(len, bundles)) <= 1250  # a quarter of all at most: both workers have work to the end
+
+
+def test_a_case_that_kills_its_worker_is_the_only_one_lost(tmp_path):
+    plan = SweepPlan.from_sections(sections(model={"beta": [1.0, 13.0, 5.0]}, initial={"seed": [0]}))
+    made = carry_out(plan, tmp_path / "s.h5", environment, workers=2)
+    assert made.outcomes == {"complete": 2, "stopped": 0, "failed": 1}
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["outcome"].asstr()[:, 0].tolist() == ["complete", "failed", "complete"]
+        assert "the worker that computed it died" in file["message"].asstr()[1, 0]
+        assert file["last_time"][[0, 2], 0].tolist() == [1.0, 1.0]  # threads of every library in a worker
+
+
+def test_the_environment_of_this_process_stays_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    plan = SweepPlan.from_sections(sections(model={"beta": [1.0]}, initial={"seed": [0]}))
+    carry_out(plan, tmp_path / "s.h5", environment, workers=1)
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+SCRIPT = """
+import sys
+from spectral_mf.solvers import solve_sweep
+if __name__ == "__main__":
+    solve_sweep(sys.argv[1], sys.argv[2], workers=2, resume=True, report=lambda p: print(p.finished, flush=True))
+"""
+
+
+def start(tmp_path, output, n):
+    """A process that computes the sweep, killed when n cases are finished (or never)."""
+    (tmp_path / "sweep.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "sweep.py", tmp_path / "plan.toml", output]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if n is not None and int(line) >= n:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.stdout.close()
+    return process.wait()
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_twice_and_resumed_is_the_same_byte_for_byte(tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        "[grid]\nmodel.beta = [1.0, nan, 5.0, 7.0]\ninitial.seed = { start = 0, stop = 9, count = 10 }\n"
+        "[initial]\nwhite_noise = 0.3\n[time]\nt_end = 6.0\ndt = 0.25\n[solver]\nrtol = 1e-8\n"
+    )
+    straight, killed = tmp_path / "straight.h5", tmp_path / "killed.h5"
+    assert start(tmp_path, straight, None) == 0
+    kept = []
+    for n in (4, 20):
+        assert start(tmp_path, killed, n) == -signal.SIGKILL
+        assert not killed.exists()
+        journal = Journal(journal_of(killed))
+        kept.append(len(journal.finished))
+        journal.close()
+    assert 4 <= kept[0] < 20 <= kept[1] < 40
+    assert start(tmp_path, killed, None) == 0
+    assert killed.read_bytes() == straight.read_bytes()
+    assert not journal_of(killed).exists()
+
+
+def test_resuming_computes_only_what_is_missing(tmp_path):
+    plan = SweepPlan.from_sections(sections())
+    place = tmp_path / "s.h5"
+    journal = Journal.create(journal_of(place), plan.identity)
+    journal.append([CaseResult(number, "complete", "", {"last_time": np.float64(-1.0)}) for number in (0, 7)])
+    journal.close()
+    seen = []
+    made = carry_out(plan, place, environment, workers=1, resume=True, report=seen.append)
+    assert made.outcomes["complete"] == 12
+    assert (seen[0].finished, seen[-1].finished, seen[-1].total) == (2, 12, 12)
+    with h5py.File(place) as file:
+        assert (file["last_time"][:].ravel() == -1.0).nonzero()[0].tolist() == [0, 7]
+    before = place.read_bytes()
+    carry_out(plan, place, environment, workers=1, resume=True, report=seen.append)  # nothing is left to do
+    assert place.read_bytes() == before
+    assert seen[-1].finished == 12
+
+
+@pytest.mark.slow
+def test_workers_end_when_the_sweep_is_killed(tmp_path):
+    script = tmp_path / "lasting.py"
+    script.write_text(
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from test_sweep import sections, slow\nfrom spectral_mf.sweep import SweepPlan, carry_out\n"
+        "if __name__ == '__main__':\n"
+        "    asked = {**sections(), 'initial': {'tokens': sys.argv[2]}, 'grid': {'model': {'beta': [1.0, 2.0]}}}\n"
+        "    carry_out(SweepPlan.from_sections(asked), sys.argv[3], slow, workers=2)\n"
+    )
+    here = os.path.dirname(os.path.abspath(__file__))
+    pids = tmp_path / "pids"
+    process = subprocess.Popen([sys.executable, script, here, pids, tmp_path / "s.h5"])
+    deadline = time.monotonic() + 60.0
+    while not (pids.exists() and len(pids.read_text().split()) == 2):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    left = deque(int(pid) for pid in pids.read_text().split())
+    while left and time.monotonic() < deadline:
+        try:
+            os.kill(left[0], 0)
+            time.sleep(0.05)
+        except ProcessLookupError:
+            left.popleft()
+    assert not left
+
+
+def test_a_torn_record_is_cut_off(tmp_path):
+    path = tmp_path / "s.h5.cases"
+    journal = Journal.create(path, "{}")
+    journal.append([CaseResult(0, "failed", "why", {})])
+    whole = path.stat().st_size
+    journal.append([CaseResult(1, "complete", "", {"energy": np.arange(3.0)})])
+    journal.close()
+    content = path.read_bytes()
+    for end in range(whole, len(content)):
+        path.write_bytes(content[:end])
+        torn = Journal(path).go_on()
+        assert torn.finished == {0}
+        torn.append([CaseResult(2, "complete", "", {"energy": np.arange(2.0)})])
+        torn.close()
+        again = Journal(path)
+        assert again.finished == {0, 2}
+        assert again.read(2).values["energy"].tolist() == [0.0, 1.0]
+        assert (again.read(0).message, again.failed) == ("why", 1)
+        again.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"something else", "is not a journal"), (b"spectral_mf sweep journal 1\n", "is damaged")]
+)
+def test_what_is_no_journal_is_refused(tmp_path, content, words):
+    (tmp_path / "s.h5.cases").write_bytes(content)
+    with pytest.raises(StorageError, match=words):
+        Journal(tmp_path / "s.h5.cases")
+
+
+def test_two_sweeps_do_not_write_one_file(tmp_path):
+    claim = Claim(tmp_path / "s.h5")
+    try:
+        with pytest.raises(StorageError, match="another run is writing"):
+            solve_sweep(sections(), tmp_path / "s.h5")
+    finally:
+        claim.release()
+
+
+def test_another_sweep_is_neither_resumed_nor_replaced(tmp_path):
+    place = tmp_path / "s.h5"
+    plan = SweepPlan.from_sections(sections())
+    journal = Journal.create(journal_of(place), plan.identity)
+    journal.append([CaseResult(0, "complete", "", {})])
+    journal.close()
+    with pytest.raises(StorageError, match="holds 1 finished cases of an earlier sweep; resume"):
+        solve_sweep(sections(), place)
+    with pytest.raises(StorageError, match=r"cases of another sweep \(the grid differs\)"):
+        solve_sweep(sections(model={"beta": [2.0]}), place, resume=True)
+    with pytest.raises(StorageError, match=r"cases of another sweep \(\[time\] differs\)"):
+        solve_sweep({**sections(), "time": {"t_end": 1.0}}, place, resume=True)
+    one = SweepPlan.from_sections(sections(model={"beta": [2.0]}, initial={"seed": [0]}))
+    carry_out(one, place, environment, workers=1, overwrite=True)
+    with pytest.raises(StorageError, match="exists; choose another name"):
+        solve_sweep(sections(), place)
+    with pytest.raises(StorageError, match=r"holds another sweep \(the grid differs\)"):
+        solve_sweep(sections(), place, resume=True)
+    with pytest.raises(StorageError, match="holds a sweep, not a run"):
+        Trajectory.load(place)
+
+
+def test_a_run_is_not_resumed_as_a_sweep(tmp_path):
+    solve(SelfAttention(beta=1.0), FourierDensity.uniform(), 1.0, output=tmp_path / "run.h5")
+    assert not is_sweep(tmp_path / "run.h5")
+    with pytest.raises(StorageError, match="is not the file of a sweep"):
+        solve_sweep(sections(), tmp_path / "run.h5", resume=True)
+    with pytest.raises(StorageError, match="holds no sweep"):
+        read_sweep(tmp_path / "run.h5")
+
+
+def test_an_interrupted_sweep_ends_its_workers_at_once_and_keeps_what_is_finished(tmp_path):
+    began = []
+
+    def interrupt(progress):
+        if progress.finished >= 2:
+            began.append(time.monotonic())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve_sweep(sections(), tmp_path / "s.h5", workers=2, report=interrupt)
+    assert time.monotonic() - began[0] < 5.0
+    assert not [thread for thread in threading.enumerate() if "Executor" in type(thread).__name__]
+    journal = Journal(journal_of(tmp_path / "s.h5"))
+    assert len(journal.finished) >= 2
+    journal.close()
