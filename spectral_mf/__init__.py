@@ -16,6 +16,7 @@ _HOME = {
     "Atoms": "spectral_mf.atoms",
     "FourierDensity": "spectral_mf.fourier_density",
     "SelfAttention": "spectral_mf.self_attention",
+    "PositionalAttention": "spectral_mf.positions",
     "Trajectory": "spectral_mf.trajectory",
     "SpectralMFError": "spectral_mf.errors",
     "InputError": "spectral_mf.errors",
@@ -25,6 +26,7 @@ _HOME = {
     "Diverged": "spectral_mf.errors",
     "solve": "spectral_mf.solvers",
     "resume": "spectral_mf.solvers",
+    "solve_positions": "spectral_mf.solvers.positional",
 }
 _MODULES = ("data", "diagnostics", "plotting", "solvers", "storage", "sweep", "theory", "validation")
 

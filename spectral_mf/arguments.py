@@ -105,6 +105,10 @@ def random_generator(seed: int | np.random.SeedSequence) -> np.random.Generator:
 
 def check_model(model: object) -> None:
     """Refuse what is no model; a class has a model's attributes, but is none."""
+    if getattr(model, "needs_positions", None) is not None:
+        raise InputError(
+            f"model = {model!r} has a density for each position; use solve_positions, or tokens with them."
+        )
     if isinstance(model, type) or not isinstance(model, Model):
         raise InputError(f"model = {model!r} is not a model; give one such as SelfAttention(beta=5.0).")
 

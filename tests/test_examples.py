@@ -24,7 +24,11 @@ def run(checkout, folder, name):
 
 
 def test_every_example_is_run(checkout):
-    assert {path.name for path in (checkout / "examples").glob("*.py")} == {"linear_growth.py", "collapse.py"}
+    assert {path.name for path in (checkout / "examples").glob("*.py")} == {
+        "linear_growth.py",
+        "collapse.py",
+        "positions.py",
+    }
 
 
 def test_linear_growth(checkout, tmp_path):
@@ -49,3 +53,17 @@ def test_collapse(checkout, tmp_path):
     assert sum(masses) == pytest.approx(1.0, abs=2e-6)
     (merger,) = re.findall(r"two merge at t = ([\d.]+)", shown)
     assert 170.0 < float(merger) < 190.0
+
+
+def test_positions(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "positions.py")
+    assert [path.name for path in tmp_path.iterdir()] == ["positions.png"]
+    assert "U-shaped until rate x time = 1.2642" in shown  # 2 (1 - 1/e)
+    rows = re.findall(
+        r"time = ([\d.]+): least influence at s = ([\d.]+); densities ([\d.e-]+), tokens ([\d.e-]+)", shown
+    )
+    assert [float(row[0]) for row in rows] == [0.5, 1.0, 3.0]
+    assert 0.1 < float(rows[0][1]) < float(rows[1][1]) < 0.9
+    assert float(rows[2][1]) == 1.0
+    assert max(float(row[2]) for row in rows) < 0.02  # windows of positions are 0.015 wide
+    assert max(float(row[3]) for row in rows) < 0.07  # there are 200 positions

@@ -265,6 +265,11 @@ def test_parameters_that_are_not_allowed(arguments, sentence):
         PositionalAttention(**{"beta": 1.0, **arguments})
 
 
+def test_a_model_with_positions_is_not_solved_without_them():
+    with pytest.raises(InputError, match=r"has a density for each position; use solve_positions"):
+        solve(PositionalAttention(1.0, rotary=1.0), FourierDensity.uniform(), 1.0)
+
+
 def test_what_gives_no_densities_is_refused():
     with pytest.raises(InputError, match="has no positions"):
         solve_positions(SelfAttention(1.0), FourierDensity.uniform(), 1.0)
