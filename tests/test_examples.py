@@ -27,6 +27,7 @@ def test_every_example_is_run(checkout):
     assert {path.name for path in (checkout / "examples").glob("*.py")} == {
         "linear_growth.py",
         "collapse.py",
+        "noise.py",
         "positions.py",
     }
 
@@ -38,6 +39,19 @@ def test_linear_growth(checkout, tmp_path):
     assert rates[3] == pytest.approx(0.6826783336167, abs=1e-6)  # 18.59607030447 / 27.2398718236
     assert rates[4] == pytest.approx(16.34635124 / 27.2398718236, abs=1e-6)
     assert set(rates) == {1, 2, 3, 4, 5, 6}
+
+
+def test_noise(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "noise.py")
+    assert [path.name for path in tmp_path.iterdir()] == ["noise.png"]
+    critical = [tuple(map(float, pair)) for pair in re.findall(r"from κ = ([\d.]+), I_1/β = ([\d.]+)", shown)]
+    assert critical == [(0.7953184273, 0.7953184273), (4.8671284285, 4.8671284285)]
+    signs = re.findall(r"cubic coefficient ([+-])", shown)
+    assert signs == ["-", "+"]
+    (fold,) = re.findall(r"fold at κ = ([\d.]+)", shown)
+    assert float(fold) == pytest.approx(5.4259158673, abs=1e-9)
+    (rate,) = re.findall(r"κ = 0.6: rate ([\de.-]+)", shown)
+    assert float(rate) == pytest.approx(1.498e-8, rel=1e-3)
 
 
 def test_collapse(checkout, tmp_path):
