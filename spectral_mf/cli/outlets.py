@@ -59,8 +59,8 @@ def outlets() -> Iterator[Outlet | None]:
     before = sys.stdout, sys.stderr
     result = None if sys.stdout is None else Outlet(sys.stdout)
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        sys.stdout = result or nowhere  # type: ignore[assignment]
-        sys.stderr = nowhere if sys.stderr is None else Outlet(sys.stderr)  # type: ignore[assignment]
+        sys.stdout = result or nowhere
+        sys.stderr = nowhere if sys.stderr is None else Outlet(sys.stderr)
         try:
             yield result
         finally:
