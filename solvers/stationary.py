@@ -168,7 +168,7 @@ def _newton(equation: EvenEquation, c: FloatArray) -> FloatArray:
         if not np.isfinite(size):
             break
         c = c - step * min(1.0, 0.25 / max(size, 1e-300))  # no moment may leap
-        if size <= CONVERGED * max(1.0, 1e-3 * np.linalg.norm(c)):
+        if size <= CONVERGED:
             return c
         if float(np.abs(c).max()) > 1.5:
             break

@@ -64,6 +64,22 @@ def merging_rate(normalization: str, beta: float, k: int, q: int = 1) -> float:
     return float((_curvature(x, beta) * (1.0 - np.cos(q * x))).mean() * _unit(normalization, beta, k))
 
 
+def mass_exchange_rate(beta: float, kappa: float, depletion: float) -> float:
+    """Rate at which two antipodal clusters of USA part in mass, by Kramers' formula in the potential cosh(β cos θ)/β.
+
+    Tokens leave a cluster by either side at rate r = (1/π) √(β sinh β) p_min/p_max; an imbalance δ of the masses
+    deepens one well by (2/β) sinh β δ, so dδ/dt = r (2 sinh β/(β κ) - 2) δ.
+
+    Parameters
+    ----------
+    beta, kappa : float
+    depletion : float
+        p_min/p_max, least over greatest density.
+    """
+    leaving = math.sqrt(beta * math.sinh(beta)) / math.pi * depletion
+    return leaving * (2.0 * math.sinh(beta) / (beta * kappa) - 2.0)
+
+
 def cluster_energy(beta: float, masses: ArrayLike, angles: ArrayLike) -> float:
     """Energy of point masses, in units of that of a single one, e^beta / (2 beta)."""
     w, theta = np.asarray(masses, dtype=np.float64), np.asarray(angles, dtype=np.float64)
