@@ -18,6 +18,7 @@ BENCHMARKS = {
     "right-hand-side": "benchmarks.right_hand_side",
     "particles": "benchmarks.particle_rhs",
     "through-collapse": "benchmarks.through_collapse",
+    "sweep": "benchmarks.sweep",
 }
 """Module by name; each has `run()`, which yields comparisons."""
 

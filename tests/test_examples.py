@@ -8,10 +8,10 @@ import sys
 import pytest
 
 
-def run(checkout, folder, name):
+def run(checkout, folder, name, *options):
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     done = subprocess.run(
-        [sys.executable, checkout / "examples" / name],
+        [sys.executable, checkout / "examples" / name, *options],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -27,6 +27,7 @@ def test_every_example_is_run(checkout):
     assert {path.name for path in (checkout / "examples").glob("*.py")} == {
         "linear_growth.py",
         "collapse.py",
+        "phase_diagram.py",
         "noise.py",
         "positions.py",
     }
@@ -52,6 +53,14 @@ def test_noise(checkout, tmp_path):
     assert float(fold) == pytest.approx(5.4259158673, abs=1e-9)
     (rate,) = re.findall(r"κ = 0.6: rate ([\de.-]+)", shown)
     assert float(rate) == pytest.approx(1.498e-8, rel=1e-3)
+
+
+def test_phase_diagram(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "phase_diagram.py", "--quick")
+    assert {path.name for path in tmp_path.iterdir()} == {"phase_diagram.h5", "phase_diagram.png"}
+    assert "8 complete, 0 stopped, 0 failed" in shown
+    fastest = [int(mode) for mode in re.findall(r"mode (\d) grows fastest", shown)]
+    assert fastest == [2, 3, 4, 4, 5, 5, 6, 6]  # near the square root of 2 beta
 
 
 def test_collapse(checkout, tmp_path):

@@ -27,7 +27,7 @@ def tell_of_sweep(file: Path, *, as_json: bool) -> bool:
     if as_json:
         axes = {name: {"first": _plain(a), "last": _plain(b), "count": n} for name, (a, b, n) in known.axes.items()}
         answer = {"file": str(file), "sweep": True, "complete": complete, "cases": known.n_cases, "axes": axes}
-        print(json.dumps({**answer, "outcomes": known.outcomes, "messages": known.messages}, indent=2))
+        print(json.dumps({**answer, "outcomes": known.outcomes, "messages": known.messages}, indent=2, allow_nan=False))
         return True
     print(f"{file}: {'sweep' if complete else 'unfinished sweep'}, {summary(known)}")
     for name, (first, last, count) in known.axes.items():
@@ -42,4 +42,6 @@ def tell_of_sweep(file: Path, *, as_json: bool) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+    """The value for JSON, which has no NaN."""
+    plain = value.item() if hasattr(value, "item") else value
+    return None if plain != plain else plain

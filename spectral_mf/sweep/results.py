@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import io
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,17 +76,18 @@ class CaseResult:
 
     def to_bytes(self) -> bytes:
         """Bytes from which `from_bytes` makes the result again, bit for bit."""
-        buffer = io.BytesIO()
-        head: dict[str, Any] = {"number": self.number, "outcome": self.outcome, "message": self.message}
-        np.savez(
-            buffer, allow_pickle=False, **{f"_{key}": np.array(value) for key, value in head.items()}, **self.values
-        )
-        return buffer.getvalue()
+        arrays = [(name, value.dtype.str, value.shape) for name, value in self.values.items()]
+        head = {"number": self.number, "outcome": self.outcome, "message": self.message, "arrays": arrays}
+        return b"\n".join([json.dumps(head).encode("ascii"), b"".join(a.tobytes() for a in self.values.values())])
 
     @classmethod
     def from_bytes(cls, content: bytes) -> CaseResult:
         """Make a result again from what `to_bytes` gave."""
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            values = {name: arrays[name] for name in arrays.files}
-        number, outcome, message = (values.pop(f"_{key}")[()] for key in ("number", "outcome", "message"))
-        return cls(int(number), str(outcome), str(message), values)
+        line, _, rest = content.partition(b"\n")
+        head = json.loads(line)
+        values, start = {}, 0
+        for name, kind, shape in head["arrays"]:
+            count = math.prod(shape)
+            values[name] = np.frombuffer(rest, dtype=kind, count=count, offset=start).reshape(shape)
+            start += values[name].nbytes
+        return cls(head["number"], head["outcome"], head["message"], values)

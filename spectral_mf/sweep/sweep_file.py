@@ -70,9 +70,7 @@ def _write(file: h5py.File, plan: SweepPlan, journal: Journal) -> None:
         dimensions = (*grid, *variable.dimensions)
         shape = tuple(lengths[dimension] for dimension in dimensions)
         chunks = (*(1 for _ in grid[:-1]), piece, *shape[len(grid) :])
-        datasets[name] = file.create_dataset(
-            name, shape, variable.dtype, chunks=chunks, compression="gzip", shuffle=True, fillvalue=variable.fill
-        )
+        datasets[name] = file.create_dataset(name, shape, variable.dtype, chunks=chunks, fillvalue=variable.fill)
         datasets[name].attrs["_FillValue"] = np.array([variable.fill], dtype=variable.dtype)
         _describe(datasets[name], variable.units, variable.long_name, [scales[one] for one in dimensions])
     for name, long_name in (("outcome", f"what became of the case: {', '.join(OUTCOMES)}"), ("message", "why")):
