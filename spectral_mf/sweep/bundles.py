@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 from spectral_mf.errors import SpectralMFError
@@ -107,6 +108,7 @@ class _Dispatch:
         self._size = 1
         self._seconds = SHORTEST_BUNDLE + SECONDS_A_WORKER * workers.count
         self._flying: dict[Future[Task], list[int]] = {}
+        self._landed: SimpleQueue[Future[Task]] = SimpleQueue()  # no look at thousands of futures for each that is done
 
     def run(self, in_flight: int) -> Iterator[list[CaseResult]]:
         """Compute all cases that wait, with at most so many bundles under way."""
@@ -114,41 +116,46 @@ class _Dispatch:
             while self.waiting or self._flying:
                 while self.waiting and len(self._flying) < in_flight and self._submit():
                     pass
-                done, _ = wait(self._flying, return_when=FIRST_COMPLETED)
-                broken = False
-                for future in done:
-                    numbers = self._flying.pop(future)
-                    error = future.exception() if not future.cancelled() else RuntimeError("the task was cancelled")
-                    if error is None:
-                        task = future.result()
-                        self._adapt(len(numbers), task.seconds)
-                        yield task.results
-                        continue
-                    broken |= isinstance(error, BrokenProcessPool)
-                    if not self.last_chance:
-                        self.suspects += numbers
-                        continue
-                    reason = f"the worker that computed it died or lost it ({type(error).__name__})"
-                    yield [CaseResult(number, "failed", reason, {}) for number in numbers]
-                if broken:
-                    self.suspects += [number for numbers in self._flying.values() for number in numbers]
-                    self._flying.clear()
-                    self._workers.renew()
+                if self._flying:
+                    yield from self._take(self._landed.get())
         finally:
             for future in self._flying:
                 future.cancel()
+
+    def _take(self, future: Future[Task]) -> Iterator[list[CaseResult]]:
+        """Results of a bundle that came back; if it is lost, what to do about its cases."""
+        numbers = self._flying.pop(future, None)
+        if numbers is None:  # of a pool that broke, and seen to already
+            return
+        error = RuntimeError("the task was cancelled") if future.cancelled() else future.exception()
+        if error is None:
+            task = future.result()
+            self._adapt(len(numbers), task.seconds)
+            yield task.results
+            return
+        if self.last_chance:
+            reason = f"the worker that computed it died or lost it ({type(error).__name__})"
+            yield [CaseResult(number, "failed", reason, {}) for number in numbers]
+        else:
+            self.suspects += numbers
+        if isinstance(error, BrokenProcessPool):
+            self.suspects += [number for others in self._flying.values() for number in others]
+            self._flying.clear()
+            self._workers.renew()
 
     def _submit(self) -> bool:
         share = max(1, len(self.waiting) // (2 * self._workers.count))  # so that all workers end together
         numbers = [self.waiting.popleft() for _ in range(min(self._size, share, len(self.waiting)))]
         cases = [(number, self._sections(number)) for number in numbers]
         try:
-            self._flying[self._workers.executor.submit(compute, self._function, cases)] = numbers
+            future = self._workers.executor.submit(compute, self._function, cases)
         except BrokenProcessPool:  # a worker died since; what is under way will say so
             self.waiting.extendleft(reversed(numbers))
             if not self._flying:
                 self._workers.renew()
             return False
+        self._flying[future] = numbers
+        future.add_done_callback(self._landed.put)
         return True
 
     def _adapt(self, n_cases: int, seconds: float) -> None:
