@@ -117,6 +117,14 @@ def test_the_fold_is_where_two_stationary_densities_meet():
     assert fold.state.order_parameter == pytest.approx(best.x, abs=1e-5)
 
 
+def test_more_moments_on_the_way_are_no_branch_points():
+    """With less noise the density needs more moments, an odd number of them more at one place."""
+    branch = clustered_branch(2.0, "none", low=0.3)
+    sizes = np.array([point.state.moments.size for point in branch.points])
+    assert (np.diff(sizes) % 2 == 1).any()
+    assert branch.special == []
+
+
 @pytest.mark.parametrize("normalization", ["none", "softmax"])
 def test_continuation_in_beta_meets_continuation_in_noise(normalization):
     kappa = 0.5 if normalization == "none" else 0.1
