@@ -153,7 +153,10 @@ def periodicity(p: Parameters) -> Finding:
                 log_n, defects, lifetimes = [], [], []
                 for size in p.sizes:
                     exit_time = math.log(0.5 / size) / rate
-                    late = exit_time + np.linspace(0.0, p.lifetimes / merging, p.rows)
+                    # The other mode starts the slow growth at size^gap and ends at the level, below 1: it has to be
+                    # seen for at most gap ln(1/size) / merging, however large its coefficient is.
+                    seen = -gap * math.log(size) + p.margin
+                    late = exit_time + np.linspace(0.0, seen / merging, p.rows)
                     start = FourierDensity.from_modes({m: size, other: size * (0.6 + 0.8j)})
                     run = solve(SelfAttention(p.beta, normalization), start, [0.0, *late], rtol=p.rtol)
                     defect = np.linalg.norm(run.moments[:, others], axis=1)
@@ -214,6 +217,17 @@ def gcd_rule(p: Parameters) -> Finding:
                 sizes[[g - 1, 2 * g - 1, 3 * g - 1]].min(),
                 p.excited_size,
             )
+        )
+    for modes, made, order in p.orders:
+        found = []
+        for size in p.order_sizes:
+            start = FourierDensity.from_modes({k: size * (1.0 + 0.3j * i) for i, k in enumerate(modes)})
+            run = solve(SelfAttention(p.beta), start, [0.0, p.order_time], method="spectral", rtol=1e-13)
+            found.append(abs(run.moments[1, made]))
+        measured = math.log(found[0] / found[1]) / math.log(p.order_sizes[0] / p.order_sizes[1])
+        name = " and ".join(str(mode) for mode in modes)
+        comparisons.append(
+            within(f"d ln|c_{made}| / d ln(size), from modes {name}", measured, order, absolute=p.order_tolerance)
         )
     return Finding(
         f"Runs without any symmetry imposed, to t = {p.t_end:g}, when the density has collapsed.", comparisons

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from spectral_mf import Atoms, FourierDensity, SelfAttention
 from spectral_mf.data import reference
@@ -39,6 +40,11 @@ def growth_rates(p: Parameters) -> Finding:
             standard_errors(f"λ_{k}", rate, prediction, error, p.standard_errors),
             at_most(f"standard error of λ_{k} / λ_{k}", error / prediction, p.precision, predicted=0.0),
         ]
+    # As normal deviates: the errors are estimated from few replicates, so that ratios to them have Student's law.
+    ratios = np.abs((measured.rates - expected) / measured.standard_errors)
+    deviates = stats.norm.isf(stats.t.sf(ratios, p.replicates - 1))
+    limit = float(stats.chi2.isf(p.false_alarm, modes.size))
+    comparisons.append(at_most("χ² of all rates together", (deviates**2).sum(), limit, predicted=0.0))
     with panel() as (figure, ax):
         ax.axhline(0.0, **THEORY)
         bars = 3.0 * 100.0 * measured.standard_errors / expected
@@ -48,7 +54,7 @@ def growth_rates(p: Parameters) -> Finding:
         ax.set_title("Growth rates from tokens, 3 standard errors")
     return Finding(
         f"{p.replicates} replicates of {p.n_tokens:,} tokens; the largest deviation is "
-        f"{np.abs((measured.rates - expected) / measured.standard_errors).max():.2g} standard errors.",
+        f"{ratios.max():.2g} standard errors.",
         comparisons,
         [
             Picture(
