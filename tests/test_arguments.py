@@ -19,7 +19,6 @@ from spectral_mf.validation.replicates import replicate, sample_tokens
 from spectral_mf.validation.sphere_particles import sample_sphere_tokens
 from spectral_mf.validation.statistics import (
     close_pair_share,
-    density_peaks,
     mean_interval,
     proportion_interval,
     rayleigh_tail,
@@ -133,7 +132,6 @@ ARRAYS = {
     "a test": lambda x: rayleigh_test(x),
     "pairs": lambda x: close_pair_share(x),
     "an interval": lambda x: mean_interval(x),
-    "peaks": lambda x: density_peaks(x),
 }
 
 MODELS = {

@@ -11,7 +11,8 @@ from spectral_mf.validation.covers import cover
 from spectral_mf.validation.crossings import between, first_fall, first_rise, smooth_rise
 from spectral_mf.validation.fluctuations import expected_h_minus_one, h_minus_one
 from spectral_mf.validation.particles import simulate
-from spectral_mf.validation.phases import cluster_positions, find_phases, manifold_distance, periodicity_defect
+from spectral_mf.validation.phase_curves import manifold_distance, periodicity_defect
+from spectral_mf.validation.phases import cluster_positions, find_phases
 from spectral_mf.validation.replicates import sample_tokens
 
 USA = SelfAttention(5.0, "none")

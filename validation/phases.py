@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spectral_mf import theory
 from spectral_mf.atoms import TWO_PI
@@ -41,17 +41,12 @@ from spectral_mf.trajectory import Trajectory
 from spectral_mf.unstable_manifold import unstable_manifold
 from spectral_mf.validation.covers import Cover, cover
 from spectral_mf.validation.crossings import between, first_rise
-from spectral_mf.validation.fluctuations import check_tokens, h_minus_one
+from spectral_mf.validation.fluctuations import check_tokens
+from spectral_mf.validation.phase_curves import ORDER, Curves, phase_curves
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 State = Literal["ended", "not ended", "not entered"]
-
-ORDER = 64
-"""Order of the unstable manifold's series."""
-
-_LARGEST_EXPONENT = 300.0
-"""Linear solutions beyond e^300 are as wrong as they can be; their squares must not overflow."""
 
 
 @dataclass(frozen=True)
@@ -78,34 +73,6 @@ class Phase:
         if self.start is None:
             return "not entered"
         return "not ended" if self.end is None else "ended"
-
-
-@dataclass(frozen=True)
-class Curves:
-    """What the phases are read from, at each output time; all of shape (n_times,).
-
-    Attributes
-    ----------
-    size : ndarray of float64
-        ‖ρ_t‖.
-    amplitude : ndarray of float64
-        |c_m|.
-    linear_error : ndarray of float64
-        ‖μ_t - μ_t^lin‖ / ‖ρ_t‖.
-    harmonics : ndarray of float64
-        Share of ‖ρ_t‖² in the multiples of m.
-    manifold_distance : ndarray of float64
-        Distance to the unstable manifold over ‖ρ_t‖; infinite where the series of |c_m| does not reach.
-    periodicity_defect : ndarray of float64
-        ‖·‖ of the modes that are no multiples of m: the distance to the nearest 2π/m-periodic measure.
-    """
-
-    size: FloatArray
-    amplitude: FloatArray
-    linear_error: FloatArray
-    harmonics: FloatArray
-    manifold_distance: FloatArray
-    periodicity_defect: FloatArray
 
 
 @dataclass(frozen=True)
@@ -226,7 +193,7 @@ def find_phases(
     _check_modes(trajectory.moments.shape[1] - 1, m, model)
     unstable_manifold(model, m, ORDER).z_of_level(delta)  # refuses a level out of its reach
     t, c = trajectory.t, trajectory.moments
-    curves = _curves(model, t, c, m)
+    curves = phase_curves(model, t, c, m)
     if curves.size[0] == 0.0:
         raise InputError("the run starts from the uniform density, where nothing grows; start from a perturbation.")
 
@@ -273,61 +240,6 @@ def cluster_positions(moment: complex, mode: int) -> FloatArray:
         In [0, 2 pi), increasing.
     """
     return np.sort((TWO_PI * np.arange(mode) - np.angle(moment)) / mode % TWO_PI)
-
-
-def periodicity_defect(moments: ArrayLike, mode: int) -> FloatArray:
-    """H^{-1} distance to the nearest 2π/m-periodic measure: the norm of the modes that are no multiples of m.
-
-    Parameters
-    ----------
-    moments : array_like of complex, shape (..., K + 1)
-    mode : int
-        m >= 1.
-    """
-    c = np.array(moments, dtype=np.complex128)
-    c[..., ::mode] = 0.0
-    return h_minus_one(c)
-
-
-def manifold_distance(model: Model, moments: ComplexArray, mode: int) -> FloatArray:
-    """H^{-1} distance to the point of the mode's unstable manifold that has the same c_m; shape (n,).
-
-    Infinite where the series of |c_m| does not reach so far.
-
-    Parameters
-    ----------
-    moments : ndarray of complex128, shape (n, K + 1)
-        K >= m.
-    """
-    series = unstable_manifold(model, mode, ORDER)
-    distance = np.full(moments.shape[0], np.inf)
-    for row, c in enumerate(moments):
-        try:
-            z = series.z_of_level(float(abs(c[mode])))
-        except InputError:  # |c_m| beyond the series
-            continue
-        nearest = series(z * np.exp(1j * np.angle(c[mode])))
-        n = min(nearest.size, c.size)
-        difference = c.copy()
-        difference[:n] -= nearest[:n]
-        distance[row] = h_minus_one(difference)
-    return distance
-
-
-def _curves(model: Model, t: FloatArray, c: ComplexArray, m: int) -> Curves:
-    size = h_minus_one(c)
-    rates = np.append(0.0, model.growth_rate(np.arange(1, c.shape[1])))
-    exponent = np.minimum(rates * (t - t[0])[:, None], _LARGEST_EXPONENT)
-    defect = periodicity_defect(c, m)
-    safe = np.where(size > 0.0, size, 1.0)
-    return Curves(
-        size=size,
-        amplitude=np.abs(c[:, m]),
-        linear_error=h_minus_one(c - c[0] * np.exp(exponent)) / safe,
-        harmonics=1.0 - (defect / safe) ** 2,
-        manifold_distance=manifold_distance(model, c, m) / safe,
-        periodicity_defect=defect,
-    )
 
 
 def _quasilinear(

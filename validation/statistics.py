@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate, optimize, signal, special, stats
+from scipy import integrate, optimize, special, stats
 
 from spectral_mf.arguments import (
     angle_array,
@@ -126,7 +126,7 @@ def token_clusters(tokens: Atoms, *, gap: float = 0.05, least_mass: float = 0.0)
     """Clusters of tokens by single linkage: neighbours on the circle closer than `gap` belong together.
 
     A chain of tokens with every step shorter than `gap` is one cluster, however long. Use it once the tokens have
-    gathered; before, count the peaks of `tokens.kernel_density(kappa)` by `density_peaks`.
+    gathered; before, count the peaks of their density by `spectral_mf.diagnostics.find_clusters`.
 
     Parameters
     ----------
@@ -145,34 +145,6 @@ def token_clusters(tokens: Atoms, *, gap: float = 0.05, least_mass: float = 0.0)
     found = group_points(tokens.angles, tokens.weights, gap=gap)
     kept = found.masses >= least_mass
     return Clusters(found.positions[kept], found.masses[kept], found.widths[kept])
-
-
-def density_peaks(cells: ArrayLike, *, least_share: float = 0.01, least_contrast: float = 1e-6) -> FloatArray:
-    """Angles of the peaks of a density given at 2 pi j / n, in increasing order.
-
-    A maximum is a peak if it stands at least `least_share` of the whole height (highest minus lowest value) above the
-    higher of the two lows that part it from higher ones. A density whose height is less than `least_contrast` of its
-    mean is uniform: it has none. The grid has no first point: a peak at theta = 0 counts like any other, and one of
-    several equal values counts once.
-
-    Parameters
-    ----------
-    cells : array_like of float, shape (n,)
-
-    Returns
-    -------
-    ndarray of float64, shape (number of peaks,)
-    """
-    values = real_array(cells, "cells are not real numbers; give a density at equally spaced angles.")
-    if values.ndim != 1 or values.size < 3 or not np.isfinite(values).all():
-        raise InputError("cells have to be at least 3 finite values around the circle.")
-    lowest = int(values.argmin())
-    height = float(values.max() - values[lowest])
-    if height <= least_contrast * abs(float(values.mean())):
-        return np.empty(0)
-    around = np.append(np.roll(values, -lowest), values[lowest])
-    found, _ = signal.find_peaks(around, prominence=least_share * height)
-    return np.asarray(np.sort((found + lowest) % values.size) * (TWO_PI / values.size), dtype=np.float64)
 
 
 @dataclass(frozen=True)
