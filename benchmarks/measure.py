@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -28,10 +28,16 @@ class Comparison:
         Median over the rounds of theirs / ours. A disturbance hits both halves of a round, or one round only.
     ratio_low, ratio_high : float
         Quartiles of that ratio over the rounds.
-    difference : float
+    difference : float or None
         Largest difference between the two results, as the benchmark defines it.
+    errors : tuple of float or None
+        Errors of both results against a reference, where there is one.
     required : float or None
         The ratio that the project promises; None if it promises none.
+    note : str
+        What follows from the ratio, where that is not plain.
+    met : bool
+        Whether a promise that is not a ratio is kept.
     """
 
     name: str
@@ -42,12 +48,65 @@ class Comparison:
     ratio: float
     ratio_low: float
     ratio_high: float
-    difference: float
+    difference: float | None = None
+    errors: tuple[float, float] | None = None
     required: float | None = None
+    note: str = ""
+    met: bool = True
+
+    def noted(self, note: str, *, met: bool) -> Comparison:
+        """The same with a note, and whether what it promises is kept."""
+        return replace(self, note=note, met=met)
+
+    @property
+    def missed(self) -> bool:
+        """Whether a promise is broken."""
+        return not self.met or (self.required is not None and not self.ratio >= self.required)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What something costs here, without another side.
+
+    Attributes
+    ----------
+    name : str
+        What was measured, and the varied quantity.
+    seconds : float
+        Median time of one call.
+    detail : str
+        Sizes, errors or shares that belong to it.
+    """
+
+    name: str
+    seconds: float
+    detail: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A comparison that cannot be made here, and why."""
+
+    name: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def cost(name: str, work: Work, *, detail: str = "", rounds: int = 5, seconds_a_round: float = 0.02) -> Cost:
+    """Time something by itself (see `compare`)."""
+    count = _repeats(work, seconds_a_round)
+    return Cost(name, statistics.median(_time(work, count) for _ in range(rounds)), detail)
 
 
 def compare(
@@ -55,7 +114,8 @@ def compare(
     ours: tuple[str, Work],
     theirs: tuple[str, Work],
     *,
-    difference: float,
+    difference: float | None = None,
+    errors: tuple[float, float] | None = None,
     required: float | None = None,
     rounds: int = 15,
     seconds_a_round: float = 0.02,
@@ -67,8 +127,10 @@ def compare(
     name : str
     ours, theirs : (label, callable)
         What is timed, without arguments. Each side is called once before, so that neither pays for its first call.
-    difference : float
+    difference : float, optional
         Largest difference between the results of the two sides, measured by the caller.
+    errors : tuple of float, optional
+        Errors of the results of ours and theirs against a reference, measured by the caller.
     required : float, optional
         The ratio that the project promises.
     rounds : int
@@ -102,6 +164,7 @@ def compare(
         ratio_low=low,
         ratio_high=high,
         difference=difference,
+        errors=errors,
         required=required,
     )
 

@@ -15,7 +15,7 @@ from spectral_mf.solvers.spectral import SpectralSolver
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
-BLOCK = 32
+BLOCK = 16
 """Densities carried together: at the usual resolutions their stages fit the cache."""
 
 
