@@ -170,7 +170,7 @@ def march_characteristics(
     ------
     InputError
         At once, if the model has diffusion (labels would not keep their mass), the density is negative somewhere, or
-        its perturbation is too small for a quadrature (the uniform density itself is allowed, and stays).
+        its perturbation is too small for a quadrature (the uniform density itself is allowed; SA and USA keep it).
     """
     if model.diffusion > 0.0:
         raise InputError(
@@ -181,7 +181,8 @@ def march_characteristics(
     if isinstance(measure, FourierDensity):
         measure = flow_of(measure, model, options)
         start = replace(start, measure=measure, step=StepState())
-    if isinstance(measure, FlowMap) and not measure.displacement.any() and _is_uniform(measure):
+    still = model.has_growth_rates and isinstance(measure, FlowMap) and not measure.displacement.any()
+    if still and isinstance(measure, FlowMap) and _is_uniform(measure):
         return (Snapshot(float(t), measure, "characteristics", measure.n_modes * measure.fold) for t in times)
     return _snapshots(_solver(model, start, options), times)
 

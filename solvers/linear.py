@@ -29,11 +29,12 @@ def march_linear(model: Model, start: Snapshot, times: FloatArray, options: Marc
     Raises
     ------
     InputError
-        If the start is not a density with finitely many modes.
+        If the start is not a density with finitely many modes, or the model has no growth rates.
     StoppedEarly
         When linear growth makes a moment exceed 1, which no probability measure can have.
     """
     c = finite_moments(start, "linear")
+    model.growth_rate(1)  # a model without growth rates says so now, not when rows are asked for
     return _march(model, start.t, c, times, options)
 
 

@@ -85,7 +85,7 @@ def solve(
     max_modes : int
         Largest number of modes that the spectral method may use.
     symmetry : "auto", "none" or int
-        Rotational symmetry that is kept exactly; "auto" finds the data's own.
+        Rotational symmetry that is kept exactly; "auto" finds what the data and the model have.
     n_modes : int, optional
         Modes stored in a row; by default 64, or the kernel's bandwidth if larger. The solver's own state is kept
         beside them at its own resolution.
@@ -117,7 +117,7 @@ def solve(
     check_measure("initial", initial)
     grid = time_grid(times)
     march = _march(method, order)
-    fold = fold_of(initial, symmetry)
+    fold = fold_of(initial, symmetry, model.turns)
     options = MarchOptions(
         rtol=number_from_to("rtol", rtol, 1e-13, 1e-2),
         max_modes=integer_at_least("max_modes", max_modes, 64),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,6 +100,12 @@ class SelfAttention:
         """I_0(beta) in units of exp(energy_log_unit)."""
         return float(ive(0, self.beta)) * math.exp(self.beta - self.energy_log_unit)
 
+    turns: ClassVar[int] = 0
+    """Every turn maps solutions onto solutions."""
+
+    has_growth_rates: ClassVar[bool] = True
+    """The uniform density is stationary."""
+
     def growth_rate(self, k: ArrayLike) -> FloatArray:
         """Growth rate lambda_k = k^2 I_k / (beta I_0) (SA), k^2 I_k / beta (USA), minus kappa k^2.
 
@@ -126,7 +132,7 @@ class SelfAttention:
 
     def velocity_and_mass(self, moments: ComplexArray, theta: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Velocity at the angles theta, and the softmax's denominator there relative to its mean (1 for USA)."""
-        sums = fourier_sum(self.velocity_series(moments), theta)
+        sums = fourier_sum(self.velocity_series(moments)[0], theta)
         if self.normalization != "softmax":
             return sums[0], np.ones_like(sums[0])
         return np.clip(sums[0] / np.maximum(sums[1], _MASS_FLOOR), -1.0, 1.0), sums[1]
@@ -140,12 +146,12 @@ class SelfAttention:
 
         Returns
         -------
-        ndarray of complex128, shape (1 or 2, K + 1)
+        ndarray of complex128, shape (1, 1 or 2, K + 1)
             The velocity itself (USA), or its numerator and its denominator relative to the mean of that (SA), up to
             the bandwidth or as many modes as are given.
         """
         seen = np.asarray(moments)[: self.bandwidth + 1]
-        return np.asarray(self._kernels[:, : seen.size] * seen, dtype=np.complex128)
+        return np.asarray(self._kernels[np.newaxis, :, : seen.size] * seen, dtype=np.complex128)
 
     @cached_property
     def _kernels(self) -> ComplexArray:

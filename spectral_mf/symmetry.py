@@ -1,4 +1,8 @@
-"""Rotational symmetry of a measure: the largest m for which turning by 2 pi / m changes nothing."""
+"""Rotational symmetry of a measure, and how much of it a model keeps.
+
+A measure has a fold: the largest m for which turning by 2 pi / m changes nothing. A model whose equation such a turn
+does not change keeps it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _SAME_PLACE = 1e-13
 """Atoms this close (radians) to where the symmetry wants them are there, but for rounding."""
 
 
-def fold_of(measure: Measure, symmetry: Symmetry) -> int:
+def fold_of(measure: Measure, symmetry: Symmetry, turns: int = 0) -> int:
     """Return the m to be kept exactly in a run.
 
     Parameters
@@ -28,18 +32,23 @@ def fold_of(measure: Measure, symmetry: Symmetry) -> int:
     symmetry : int, "auto" or "none"
         "auto" finds the largest m: the greatest common divisor of the modes that are not exactly zero, or for atoms
         the largest m that maps equal weights onto each other. "none" keeps none. A number is checked.
+    turns : int
+        The model's own symmetry (see `Model.turns`); 0 if it keeps any.
 
     Raises
     ------
     InputError
-        If the measure lacks the symmetry asked for; the message names the mode that breaks it.
+        If the measure lacks the symmetry asked for (the message names the mode that breaks it), or the model does.
     """
     if symmetry == "none":
         return 1
     if symmetry == "auto":
-        return largest_fold(measure)
+        return math.gcd(largest_fold(measure), turns)
     if isinstance(symmetry, bool) or not isinstance(symmetry, (int, np.integer)) or symmetry < 1:
         raise InputError(f'symmetry = {symmetry!r} is not allowed; give "auto", "none" or an integer >= 1.')
+    if turns % symmetry != 0:
+        kept = "keeps no symmetry" if turns == 1 else f"keeps symmetries of order {turns} only"
+        raise InputError(f'symmetry = {symmetry} is not kept by the model, which {kept}; use symmetry = "auto".')
     if largest_fold(measure) % symmetry != 0 and not _is_uniform(measure):
         raise InputError(
             f"symmetry = {symmetry} asks for data on multiples of {symmetry}, but mode {_offending(measure, symmetry)} "

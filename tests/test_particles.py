@@ -213,21 +213,25 @@ def test_equal_tokens_always_see_themselves():
     assert abs(lone - model.pair_velocity([np.pi], theta, weights)[0]) < 1e-15 * 20_000
 
 
-class WithoutSeries:
-    """A model that offers no series, only the protocol."""
+class TwoHalves:
+    """A model whose velocity is a sum of two terms, each half of another's."""
 
     def __init__(self, model):
         self._model = model
 
     def __getattr__(self, name):
-        if name == "velocity_series":
-            raise AttributeError(name)
         return getattr(self._model, name)
 
+    def velocity_series(self, moments):
+        half = self._model.velocity_series(moments)
+        half[:, 0] *= 0.5
+        return np.concatenate([half, half])
 
-def test_any_model_moves_tokens():
+
+@pytest.mark.parametrize("model", [SA, USA])
+def test_a_velocity_of_several_terms_is_their_sum(model):
     theta = np.sort(np.random.default_rng(8).uniform(0.0, TWO_PI, 1000))
-    np.testing.assert_allclose(velocity_of(WithoutSeries(SA), theta), velocity_of(SA, theta), atol=1e-14)
+    np.testing.assert_allclose(velocity_of(TwoHalves(model), theta), velocity_of(model, theta), atol=1e-12)
 
 
 # ---- runs

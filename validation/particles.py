@@ -75,27 +75,29 @@ class TokenVelocity:
         """Write the velocities of tokens at the angles theta into `out`, both of shape (N,); keep their moments."""
         self._sums.place(theta)
         self.moments = self._sums.moments(self.weights)
-        series = getattr(self.model, "velocity_series", None)
         if self._pairs:
             out[:] = self.model.pair_velocity(theta, theta, self.weights)
-        elif series is None:
-            velocity, mass = self.model.velocity_and_mass(self.moments, theta)
-            out[:] = velocity
-            self._correct(theta, mass, out)
-        else:
-            sums = self._sums.sums(series(self.moments))
-            if sums.shape[0] == 1:
-                out[:] = sums[0]
-                return
-            with np.errstate(divide="ignore", invalid="ignore"):
-                np.divide(sums[0], sums[1], out=out)
-            self._correct(theta, sums[1], out)
-
-    def _correct(self, theta: FloatArray, mass: FloatArray, out: FloatArray) -> None:
-        """Replace the velocities of tokens that see too little mass by direct sums."""
-        if mass.min() < LEAST_MASS_SEEN:
-            unseen = mass < LEAST_MASS_SEEN
+            return
+        first, *others = self.model.velocity_series(self.moments)
+        unseen = self._write_term(first, out)
+        for term in others:
+            velocity = np.empty_like(out)
+            unseen |= self._write_term(term, velocity)
+            out += velocity
+        if unseen.any():
             out[unseen] = self.model.pair_velocity(theta[unseen], theta, self.weights)
+
+    def _write_term(self, series: ComplexArray, out: FloatArray) -> NDArray[np.bool_]:
+        """Write one term of the velocity into `out`; return which tokens see too little mass, shape (N,) or ()."""
+        sums = self._sums.sums(series)
+        if sums.shape[0] == 1:
+            out[:] = sums[0]
+            return np.zeros((), dtype=np.bool_)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.divide(sums[0], sums[1], out=out)
+        if sums[1].min() >= LEAST_MASS_SEEN:  # the usual case makes no array of N
+            return np.zeros((), dtype=np.bool_)
+        return np.asarray(sums[1] < LEAST_MASS_SEEN)
 
     @property
     def perturbation(self) -> float:
