@@ -170,7 +170,8 @@ def march_characteristics(
     ------
     InputError
         At once, if the model has diffusion (labels would not keep their mass), the density is negative somewhere, or
-        its perturbation is too small for a quadrature (the uniform density itself is allowed; SA and USA keep it).
+        its perturbation is too small for a quadrature (the uniform density itself is allowed; where it is stationary,
+        it stays).
     """
     if model.diffusion > 0.0:
         raise InputError(
@@ -181,8 +182,7 @@ def march_characteristics(
     if isinstance(measure, FourierDensity):
         measure = flow_of(measure, model, options)
         start = replace(start, measure=measure, step=StepState())
-    still = model.has_growth_rates and isinstance(measure, FlowMap) and not measure.displacement.any()
-    if still and isinstance(measure, FlowMap) and _is_uniform(measure):
+    if model.has_growth_rates and isinstance(measure, FlowMap) and _is_uniform(measure):
         return (Snapshot(float(t), measure, "characteristics", measure.n_modes * measure.fold) for t in times)
     return _snapshots(_solver(model, start, options), times)
 
@@ -206,8 +206,8 @@ def flow_of(density: FourierDensity, model: Model, options: MarchOptions, *, neg
 
 
 def _is_uniform(flow: FlowMap) -> bool:
-    """Whether the initial density is the same everywhere but for rounding."""
-    return float(np.ptp(flow.initial)) < 1e-14
+    """Whether nothing has moved yet and the initial density is the same everywhere but for rounding."""
+    return not flow.displacement.any() and float(np.ptp(flow.initial)) < 1e-14
 
 
 def _solver(model: Model, start: Snapshot, options: MarchOptions) -> CharacteristicSolver | AtomSolver:

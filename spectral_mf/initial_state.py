@@ -98,7 +98,7 @@ def smooth(tokens: Atoms, model: Model, n_modes: int | None = None) -> FourierDe
         return tokens.smoothed(n_modes)
     from spectral_mf.theory import dominant_mode
 
-    fewest = dominant_mode(model).modes[-1] + 1
+    fewest = dominant_mode(model).modes[-1] + 1 if model.has_growth_rates else 2
     most = max(model.bandwidth, fewest)
     moments = tokens.moments(most)
     for count in range(most, fewest - 1, -1):

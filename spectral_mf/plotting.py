@@ -145,6 +145,8 @@ def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | No
     """
     with rc_context(STYLE):
         figure, ax = panel(ax, (5.4, 3.4), model_title(model))
+        if not model.has_growth_rates:
+            return _without_growth_rates(figure, ax)
         dominant = dominant_mode(model)
         k = np.arange(1, (n_modes or max(8, round(2.6 * dominant.modes[-1]))) + 1)
         rates = model.growth_rate(k)
@@ -172,6 +174,15 @@ def plot_growth_rates(model: Model, *, n_modes: int | None = None, ax: Axes | No
         if k.size <= 16:
             ax.set_xticks(k)
         return figure
+
+
+def _without_growth_rates(figure: Figure, ax: Axes) -> Figure:
+    """A panel that says why it is empty."""
+    note = "the uniform density is not stationary"
+    ax.text(0.5, 0.5, note, transform=ax.transAxes, ha="center", color="0.4")
+    ax.set_title("Linear growth rates")
+    ax.set_axis_off()
+    return figure
 
 
 def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
@@ -223,7 +234,7 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = True) -> 
 def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> None:
     """|c_k(0)| exp(lambda_k t), as far as it stays below 1."""
     start = abs(trajectory.moments[0, k])
-    if start == 0.0:
+    if start == 0.0 or not trajectory.model.has_growth_rates:
         return
     t = np.linspace(trajectory.t[0], trajectory.t[-1], 400)
     if is_log_time(trajectory.t):
@@ -234,10 +245,11 @@ def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> None:
 
 
 def _fastest_modes(trajectory: Trajectory) -> list[int]:
-    """The six stored modes with the largest growth rates among those that are ever visible."""
+    """The six stored modes that grow fastest among those that are ever visible; the largest six without such rates."""
     largest = np.nan_to_num(np.abs(trajectory.moments[:, 1:])).max(axis=0)
     visible = np.flatnonzero(largest > 1e-13 * largest.max(initial=0.0)) + 1
-    order = np.argsort(-trajectory.model.growth_rate(visible), kind="stable")
+    rates = trajectory.model.growth_rate(visible) if trajectory.model.has_growth_rates else largest[visible - 1]
+    order = np.argsort(-rates, kind="stable")
     return sorted(int(k) for k in visible[order][:6])
 
 

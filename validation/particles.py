@@ -82,7 +82,7 @@ class TokenVelocity:
         unseen = self._write_term(first, out)
         for term in others:
             velocity = np.empty_like(out)
-            unseen |= self._write_term(term, velocity)
+            unseen = unseen | self._write_term(term, velocity)
             out += velocity
         if unseen.any():
             out[unseen] = self.model.pair_velocity(theta[unseen], theta, self.weights)
