@@ -14,7 +14,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Atoms": "spectral_mf.atoms",
+    "AttentionHead": "spectral_mf.attention_head",
     "FourierDensity": "spectral_mf.fourier_density",
+    "MultiHeadAttention": "spectral_mf.multi_head_attention",
     "SelfAttention": "spectral_mf.self_attention",
     "PositionalAttention": "spectral_mf.positions",
     "Trajectory": "spectral_mf.trajectory",

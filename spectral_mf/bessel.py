@@ -18,15 +18,15 @@ _SMALL_BETA = 1e-3
 """Below this, k R_k / beta is taken from the recurrence, which has a limit at beta = 0 and does not cancel there."""
 
 
-def ratio(k: ArrayLike, beta: float) -> FloatArray:
+def ratio(k: ArrayLike, beta: ArrayLike) -> FloatArray:
     """R_k = I_k(beta) / I_0(beta), the Fourier coefficients of the kernel relative to its mean.
 
     Parameters
     ----------
     k : array_like
         Orders; real orders are allowed. Shape (...).
-    beta : float
-        Inverse temperature, >= 0.
+    beta : float or array_like of float
+        Inverse temperature, >= 0; of a shape that goes with that of k.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def ratio(k: ArrayLike, beta: float) -> FloatArray:
     return np.asarray(ive(order, beta) / ive(0, beta), dtype=np.float64)
 
 
-def derivative_ratio(k: ArrayLike, beta: float) -> FloatArray:
+def derivative_ratio(k: ArrayLike, beta: ArrayLike) -> FloatArray:
     """q_k = k I_k(beta) / (beta I_0(beta)), the coefficients of the drift kernel, with their limit at beta = 0.
 
     -sin(x) e^{beta cos x} / I_0 = sum_k i q_k e^{i k x}. At beta = 0, q_1 = 1/2 and all others vanish: the flow of
@@ -47,16 +47,18 @@ def derivative_ratio(k: ArrayLike, beta: float) -> FloatArray:
     ----------
     k : array_like of int
         Orders, shape (...); q is odd in k.
-    beta : float
-        Inverse temperature, >= 0.
+    beta : float or array_like of float
+        Inverse temperature, >= 0; of a shape that goes with that of k.
     """
     order = np.asarray(k, dtype=np.float64)
-    if beta < _SMALL_BETA:
-        # I_{k-1} - I_{k+1} = (2 k / beta) I_k (DLMF 10.29.1)
-        magnitude = np.abs(order)
-        difference = ratio(magnitude - 1, beta) - ratio(magnitude + 1, beta)
-        return np.asarray(np.sign(order) * 0.5 * difference, dtype=np.float64)
-    return np.asarray(order * ratio(order, beta) / beta, dtype=np.float64)
+    small = np.asarray(beta) < _SMALL_BETA
+    if not small.any():
+        return np.asarray(order * ratio(order, beta) / beta, dtype=np.float64)
+    # I_{k-1} - I_{k+1} = (2 k / beta) I_k (DLMF 10.29.1)
+    magnitude = np.abs(order)
+    difference = ratio(magnitude - 1, beta) - ratio(magnitude + 1, beta)
+    limit = np.sign(order) * 0.5 * difference
+    return np.where(small, limit, order * ratio(order, beta) / np.where(small, 1.0, beta))
 
 
 def bandwidth(beta: float, tolerance: float = 1e-17) -> int:

@@ -28,10 +28,10 @@ ComplexArray = NDArray[np.complex128]
 Normalization = Literal["softmax", "none", "peak"]
 
 MAX_BETA = 1e6
-_LARGEST_EXPONENT = 600.0
+LARGEST_EXPONENT = 600.0
 """Beyond this, e^beta is not formed: energies get a unit, and USA without one is refused."""
 
-_MASS_FLOOR = 1e-13
+MASS_FLOOR = 1e-13
 """A Fourier sum knows the softmax's denominator to 1e-16 of its mean; below the floor there is no mass to move."""
 
 
@@ -71,7 +71,7 @@ class SelfAttention:
         if self.normalization not in get_args(Normalization):
             allowed = ", ".join(get_args(Normalization))
             raise InputError(f"normalization = {self.normalization!r} is unknown; choose one of {allowed}.")
-        if self.normalization == "none" and self.beta > _LARGEST_EXPONENT:
+        if self.normalization == "none" and self.beta > LARGEST_EXPONENT:
             raise InputError(
                 f"normalization = 'none' at beta = {self.beta:g} has speeds of order e^beta, which overflow; "
                 "use normalization = 'peak', the same flow with time in units of e^-beta."
@@ -93,7 +93,7 @@ class SelfAttention:
     @cached_property
     def energy_log_unit(self) -> float:
         """Energies are in units of exp(energy_log_unit): 0, or beta where e^beta would overflow or for "peak"."""
-        return self.beta if self.normalization == "peak" or self.beta > _LARGEST_EXPONENT else 0.0
+        return self.beta if self.normalization == "peak" or self.beta > LARGEST_EXPONENT else 0.0
 
     @cached_property
     def _mean_kernel(self) -> float:
@@ -135,7 +135,7 @@ class SelfAttention:
         sums = fourier_sum(self.velocity_series(moments)[0], theta)
         if self.normalization != "softmax":
             return sums[0], np.ones_like(sums[0])
-        return np.clip(sums[0] / np.maximum(sums[1], _MASS_FLOOR), -1.0, 1.0), sums[1]
+        return np.clip(sums[0] / np.maximum(sums[1], MASS_FLOOR), -1.0, 1.0), sums[1]
 
     def velocity_series(self, moments: ComplexArray) -> ComplexArray:
         """Fourier coefficients of what the velocity is made of, for those who have faster sums than `velocity`.
@@ -266,7 +266,7 @@ class AttentionFields:
         self.velocity = grid[0]
         self.density = grid[1]
         self._mass = grid[2] if self._softmax else None
-        self._floor = np.full_like(self.velocity, _MASS_FLOOR)
+        self._floor = np.full_like(self.velocity, MASS_FLOOR)
 
     def evaluate(self, moments: ComplexArray) -> None:
         """Fill `velocity` and `density` from the moments c_{fold j}."""

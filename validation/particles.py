@@ -78,7 +78,7 @@ class TokenVelocity:
         if self._pairs:
             out[:] = self.model.pair_velocity(theta, theta, self.weights)
             return
-        first, *others = self.model.velocity_series(self.moments)
+        first, *others = self.model.velocity_series(self.moments)[..., : self.moments.size]
         unseen = self._write_term(first, out)
         for term in others:
             velocity = np.empty_like(out)

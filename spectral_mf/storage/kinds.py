@@ -17,6 +17,7 @@ _MEASURES = {
 }
 _MODELS = {
     "SelfAttention": ("spectral_mf.self_attention", "SelfAttention"),
+    "MultiHeadAttention": ("spectral_mf.multi_head_attention", "MultiHeadAttention"),
 }
 
 
