@@ -17,6 +17,7 @@ _HOME = {
     "AttentionHead": "spectral_mf.attention_head",
     "FourierDensity": "spectral_mf.fourier_density",
     "MultiHeadAttention": "spectral_mf.multi_head_attention",
+    "PairPotential": "spectral_mf.pair_potential",
     "SelfAttention": "spectral_mf.self_attention",
     "PositionalAttention": "spectral_mf.positions",
     "Trajectory": "spectral_mf.trajectory",

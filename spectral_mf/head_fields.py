@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_mf.convolution_fields import MASS_FLOOR
 from spectral_mf.fft import RealTransform
-from spectral_mf.self_attention import MASS_FLOOR
 
 if TYPE_CHECKING:
     from spectral_mf.multi_head_attention import MultiHeadAttention

@@ -24,10 +24,11 @@ from scipy.special import ive
 from spectral_mf import bessel
 from spectral_mf.arguments import number_at_least
 from spectral_mf.attention_head import AttentionHead, as_head
+from spectral_mf.convolution_fields import MASS_FLOOR
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
 from spectral_mf.head_fields import HeadFields, paired
-from spectral_mf.self_attention import LARGEST_EXPONENT, MASS_FLOOR, Normalization
+from spectral_mf.self_attention import LARGEST_EXPONENT, Normalization
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]

@@ -19,8 +19,8 @@ from scipy.special import ive
 
 from spectral_mf import bessel
 from spectral_mf.arguments import number_at_least, number_from_to
+from spectral_mf.convolution_fields import MASS_FLOOR, ConvolutionFields
 from spectral_mf.errors import InputError
-from spectral_mf.fft import RealTransform
 from spectral_mf.harmonics import fourier_sum
 
 FloatArray = NDArray[np.float64]
@@ -30,9 +30,6 @@ Normalization = Literal["softmax", "none", "peak"]
 MAX_BETA = 1e6
 LARGEST_EXPONENT = 600.0
 """Beyond this, e^beta is not formed: energies get a unit, and USA without one is refused."""
-
-MASS_FLOOR = 1e-13
-"""A Fourier sum knows the softmax's denominator to 1e-16 of its mean; below the floor there is no mass to move."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class SelfAttention:
         return self.beta if self.normalization == "peak" or self.beta > LARGEST_EXPONENT else 0.0
 
     @cached_property
-    def _mean_kernel(self) -> float:
+    def mean_kernel(self) -> float:
         """I_0(beta) in units of exp(energy_log_unit)."""
         return float(ive(0, self.beta)) * math.exp(self.beta - self.energy_log_unit)
 
@@ -118,9 +115,9 @@ class SelfAttention:
         rate = order * bessel.derivative_ratio(order, self.beta) * self.speed - self.diffusion * order**2
         return np.asarray(rate, dtype=np.float64)
 
-    def grid_fields(self, n_points: int, fold: int = 1, n_densities: int = 1) -> AttentionFields:
+    def grid_fields(self, n_points: int, fold: int = 1, n_densities: int = 1) -> ConvolutionFields:
         """Make an evaluator of velocities and densities on `n_points` points of one period 2 pi / fold."""
-        return AttentionFields(self, n_points, fold, n_densities)
+        return ConvolutionFields(self, n_points, fold, n_densities)
 
     def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
         """Velocity at the angles theta (radians), from moments c_0 .. c_K.
@@ -151,10 +148,10 @@ class SelfAttention:
             the bandwidth or as many modes as are given.
         """
         seen = np.asarray(moments)[: self.bandwidth + 1]
-        return np.asarray(self._kernels[np.newaxis, :, : seen.size] * seen, dtype=np.complex128)
+        return np.asarray(self.kernels[np.newaxis, :, : seen.size] * seen, dtype=np.complex128)
 
     @cached_property
-    def _kernels(self) -> ComplexArray:
+    def kernels(self) -> ComplexArray:
         """Coefficients of the drift kernel and of the softmax's, by mode; shape (1 or 2, bandwidth + 1)."""
         k = np.arange(self.bandwidth + 1)
         drift = np.asarray(1j * self.speed * bessel.derivative_ratio(k, self.beta), dtype=np.complex128)
@@ -223,7 +220,7 @@ class SelfAttention:
             return np.asarray(0.5 * power[..., 1:2].sum(axis=-1), dtype=np.float64)
         share = bessel.ratio(np.arange(c.shape[-1]), self.beta)
         total = power[..., 0] + 2.0 * (share[1:] * power[..., 1:]).sum(axis=-1)
-        return np.asarray(total * (self._mean_kernel / (2.0 * self.beta)), dtype=np.float64)
+        return np.asarray(total * (self.mean_kernel / (2.0 * self.beta)), dtype=np.float64)
 
     def energy_rate(self, moments: ComplexArray, rates: ComplexArray) -> float:
         """Rate of change of the energy when the moments c_0 .. c_K change at the given rates."""
@@ -231,7 +228,7 @@ class SelfAttention:
         product = (np.conj(moments[: k.size]) * rates[: k.size]).real
         if self.beta == 0.0:
             return float(product[1])
-        return float((bessel.ratio(k, self.beta)[1:] / self.beta) @ product[1:] * (2.0 * self._mean_kernel))
+        return float((bessel.ratio(k, self.beta)[1:] / self.beta) @ product[1:] * (2.0 * self.mean_kernel))
 
     def to_dict(self) -> dict[str, Any]:
         """Parameters, as they are stored in files."""
@@ -241,49 +238,3 @@ class SelfAttention:
             "normalization": self.normalization,
             "diffusion": self.diffusion,
         }
-
-
-class AttentionFields:
-    """Velocities and densities of `SelfAttention` on a grid (see `spectral_mf.model.GridFields`)."""
-
-    def __init__(self, model: SelfAttention, n_points: int, fold: int, n_densities: int) -> None:
-        self._model = model
-        self._made_from = (model, n_points, fold, n_densities)
-        self._softmax = model.normalization == "softmax"
-        k = fold * np.arange(n_points // 2 + 1)
-        seen = k[k <= model.bandwidth]
-        kernels = np.zeros((1 + self._softmax, k.size), dtype=np.complex128)
-        kernels[:, : seen.size] = model._kernels[:, seen]
-        kernels[0, -1] = 0.0  # the Nyquist mode of an odd derivative
-        series = [kernels[0], np.ones_like(kernels[0]), *kernels[1:]]
-        transform = RealTransform(n_points, len(series) * n_densities)
-        grid = transform.grid.reshape(len(series), n_densities, n_points)
-        spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
-        # Operands of one shape take numpy's quick path: 15 to 25% of a right-hand side against broadcasting.
-        self._series = [(np.tile(row, (n_densities, 1)), target) for row, target in zip(series, spectrum, strict=True)]
-        self._backward = transform.backward
-        self._transform = transform
-        self.velocity = grid[0]
-        self.density = grid[1]
-        self._mass = grid[2] if self._softmax else None
-        self._floor = np.full_like(self.velocity, MASS_FLOOR)
-
-    def evaluate(self, moments: ComplexArray) -> None:
-        """Fill `velocity` and `density` from the moments c_{fold j}."""
-        for kernel, spectrum in self._series:
-            np.multiply(kernel, moments, out=spectrum)
-        self._backward()
-        if self._mass is not None:
-            np.maximum(self._mass, self._floor, out=self._mass)
-            np.divide(self.velocity, self._mass, out=self.velocity)
-
-    def dissipation(self) -> FloatArray:
-        """Integral of V^2 dmu (USA), V^2 Z dmu (SA): the rates at which the energies grow; shape (n_densities,)."""
-        rate = self.velocity**2 * self.density
-        if self._mass is not None:
-            rate = rate * self._mass * self._model._mean_kernel
-        return np.asarray(rate.mean(axis=-1))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Plans and views into their arrays are made anew, not copied."""
-        return AttentionFields, self._made_from

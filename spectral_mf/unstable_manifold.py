@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from spectral_mf import bessel
 from spectral_mf.arguments import integer_at_least, number_from_to
+from spectral_mf.convolution_fields import ConvolutionModel
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
-from spectral_mf.self_attention import SelfAttention
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -68,13 +67,19 @@ class ExpansionKernel:
         Raises
         ------
         InputError
-            If the model is not a `SelfAttention`.
+            If the model is no convolution with one kernel.
         """
-        if not isinstance(model, SelfAttention):
-            raise InputError(f"order-by-order expansions are known for SelfAttention, not for {model!r}; give one.")
+        if not isinstance(model, ConvolutionModel):
+            raise InputError(
+                f"order-by-order expansions are known for a single convolution kernel, not for {model!r}; give a "
+                "SelfAttention or a PairPotential."
+            )
+        kernels = np.zeros((model.kernels.shape[0], modes.size), dtype=np.complex128)
+        seen = modes <= model.bandwidth
+        kernels[:, seen] = model.kernels[:, modes[seen]]
         return cls(
-            drift=model.speed * bessel.derivative_ratio(modes, model.beta),
-            mass=bessel.ratio(modes, model.beta) if model.normalization == "softmax" else None,
+            drift=kernels[0].imag,
+            mass=kernels[1].real if len(kernels) == 2 else None,
             rates=model.growth_rate(modes),
         )
 
@@ -201,7 +206,7 @@ def unstable_manifold(model: Model, mode: int | None = None, order: int = 40) ->
     Parameters
     ----------
     model : Model
-        A `SelfAttention`, with or without diffusion.
+        A `SelfAttention` or a `PairPotential`, with or without diffusion.
     mode : int, optional
         The mode m, which has to grow; by default the dominant mode (the smaller one in a tie).
     order : int

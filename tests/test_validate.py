@@ -13,7 +13,7 @@ import pytest
 import spectral_mf
 from spectral_mf import InputError, StorageError, bessel
 from spectral_mf.cli.app import run as spectral_mf_command
-from spectral_mf.self_attention import AttentionFields
+from spectral_mf.convolution_fields import ConvolutionFields
 from spectral_mf.solvers.spectral import SpectralRightHandSide
 from spectral_mf.validation import claims, folder
 from spectral_mf.validation.claims import chosen_claims
@@ -210,14 +210,14 @@ def mass_leak(patch):
 
 
 def no_softmax_denominator(patch):
-    evaluate = AttentionFields.evaluate
+    evaluate = ConvolutionFields.evaluate
 
     def undivided(self, moments):
         mass, self._mass = self._mass, None
         evaluate(self, moments)
         self._mass = mass
 
-    patch.setattr(AttentionFields, "evaluate", undivided)
+    patch.setattr(ConvolutionFields, "evaluate", undivided)
 
 
 def test_a_right_solver_passes(tmp_path):

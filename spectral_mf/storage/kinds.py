@@ -1,4 +1,4 @@
-"""What a file may hold: measures and models by the name they are stored under."""
+"""What a file may hold: measures by the name they are stored under, and models (see `spectral_mf.models`)."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ from typing import Any
 from spectral_mf.errors import StorageError
 from spectral_mf.measure import FloatArray, Measure
 from spectral_mf.model import Model
+from spectral_mf.models import MODELS, make_model
 
 _MEASURES = {
     "fourier": ("spectral_mf.fourier_density", "FourierDensity"),
     "atoms": ("spectral_mf.atoms", "Atoms"),
     "flow_map": ("spectral_mf.flow_map", "FlowMap"),
 }
-_MODELS = {
-    "SelfAttention": ("spectral_mf.self_attention", "SelfAttention"),
-    "MultiHeadAttention": ("spectral_mf.multi_head_attention", "MultiHeadAttention"),
-}
 
 
 def restore_measure(kind: str, vector: FloatArray) -> Measure:
     """Make a measure again from what `to_vector` gave, bit for bit."""
-    measure: Measure = _named(_MEASURES, kind, "state").from_vector(vector)
+    if kind not in _MEASURES:
+        raise _unknown("state", kind)
+    module, attribute = _MEASURES[kind]
+    measure: Measure = getattr(import_module(module), attribute).from_vector(vector)
     return measure
 
 
 def restore_model(parameters: Mapping[str, Any]) -> Model:
     """Make a model again from what `to_dict` gave."""
-    arguments = dict(parameters)
-    model: Model = _named(_MODELS, str(arguments.pop("type", "")), "model")(**arguments)
-    return model
+    name = str(parameters.get("type", ""))
+    if name not in MODELS:
+        raise _unknown("model", name)
+    return make_model(parameters)
 
 
-def _named(table: Mapping[str, tuple[str, str]], name: str, what: str) -> Any:
-    if name not in table:
-        raise StorageError(f"the file holds a {what} of kind {name!r}, which this version does not know; update it.")
-    module, attribute = table[name]
-    return getattr(import_module(module), attribute)
+def _unknown(what: str, name: str) -> StorageError:
+    return StorageError(f"the file holds a {what} of kind {name!r}, which this version does not know; update it.")

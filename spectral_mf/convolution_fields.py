@@ -1,0 +1,95 @@
+"""Velocities on a grid for models whose kernels depend on the difference of angles only: one product a mode.
+
+V = Σ_k v_k c_k e^{ikθ}, divided by Σ_k z_k c_k e^{ikθ} for the softmax: multipliers of the moments, then transforms.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_mf.fft import RealTransform
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+MASS_FLOOR = 1e-13
+"""A Fourier sum knows the softmax's denominator to 1e-16 of its mean; below the floor there is no mass to move."""
+
+
+@runtime_checkable
+class ConvolutionModel(Protocol):
+    """A model of one kernel of the difference of angles: what `ConvolutionFields` needs of it."""
+
+    @property
+    def bandwidth(self) -> int:
+        """Largest mode of the kernels."""
+
+    @property
+    def kernels(self) -> ComplexArray:
+        """Multipliers of the moments, shape (1 or 2, bandwidth + 1).
+
+        Imaginary ones in the velocity's numerator and, for the softmax, real ones in its denominator relative to the
+        mean.
+        """
+
+    @property
+    def mean_kernel(self) -> float:
+        """Mean of the softmax's kernel in units of exp(energy_log_unit)."""
+
+
+class ConvolutionFields:
+    """Velocities and densities of a model on a grid (see `spectral_mf.model.GridFields`).
+
+    Parameters
+    ----------
+    model : ConvolutionModel
+    n_points : int
+        Number M of grid points on one period 2 pi / fold.
+    fold : int
+    n_densities : int
+    """
+
+    def __init__(self, model: ConvolutionModel, n_points: int, fold: int, n_densities: int) -> None:
+        self._model = model
+        self._made_from = (model, n_points, fold, n_densities)
+        self._softmax = model.kernels.shape[0] == 2
+        k = fold * np.arange(n_points // 2 + 1)
+        seen = k[k <= model.bandwidth]
+        kernels = np.zeros((1 + self._softmax, k.size), dtype=np.complex128)
+        kernels[:, : seen.size] = model.kernels[:, seen]
+        kernels[0, -1] = 0.0  # the Nyquist mode of an odd derivative
+        series = [kernels[0], np.ones_like(kernels[0]), *kernels[1:]]
+        transform = RealTransform(n_points, len(series) * n_densities)
+        grid = transform.grid.reshape(len(series), n_densities, n_points)
+        spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
+        # Operands of one shape take numpy's quick path: 15 to 25% of a right-hand side against broadcasting.
+        self._series = [(np.tile(row, (n_densities, 1)), target) for row, target in zip(series, spectrum, strict=True)]
+        self._backward = transform.backward
+        self._transform = transform
+        self.velocity = grid[0]
+        self.density = grid[1]
+        self._mass = grid[2] if self._softmax else None
+        self._floor = np.full_like(self.velocity, MASS_FLOOR)
+
+    def evaluate(self, moments: ComplexArray) -> None:
+        """Fill `velocity` and `density` from the moments c_{fold j}."""
+        for kernel, spectrum in self._series:
+            np.multiply(kernel, moments, out=spectrum)
+        self._backward()
+        if self._mass is not None:
+            np.maximum(self._mass, self._floor, out=self._mass)
+            np.divide(self.velocity, self._mass, out=self.velocity)
+
+    def dissipation(self) -> FloatArray:
+        """Integral of V^2 dmu (USA), V^2 Z dmu (SA): the rates at which the energies grow; shape (n_densities,)."""
+        rate = self.velocity**2 * self.density
+        if self._mass is not None:
+            rate = rate * self._mass * self._model.mean_kernel
+        return np.asarray(rate.mean(axis=-1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plans and views into their arrays are made anew, not copied."""
+        return ConvolutionFields, self._made_from

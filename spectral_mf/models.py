@@ -1,0 +1,67 @@
+"""Models by name, as files store them (`to_dict`) and run files ask for them."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from spectral_mf.errors import InputError
+from spectral_mf.model import Model
+
+MODELS = {
+    "SelfAttention": ("spectral_mf.self_attention", "SelfAttention"),
+    "MultiHeadAttention": ("spectral_mf.multi_head_attention", "MultiHeadAttention"),
+    "PairPotential": ("spectral_mf.pair_potential", "PairPotential"),
+    "Kuramoto": ("spectral_mf.pair_potential", "PairPotential.kuramoto"),
+    "HegselmannKrause": ("spectral_mf.pair_potential", "PairPotential.hegselmann_krause"),
+}
+"""Module, and class or constructor in it; the last two make a `PairPotential`, and are stored as one."""
+
+
+def parameters_of(name: str) -> tuple[list[str], list[str]]:
+    """Names of all parameters of a model, and of those that it needs.
+
+    Raises
+    ------
+    InputError
+        If there is no model of that name.
+    """
+    signature = inspect.signature(_maker(name)).parameters.values()
+    return [p.name for p in signature], [p.name for p in signature if p.default is inspect.Parameter.empty]
+
+
+def make_model(parameters: Mapping[str, Any]) -> Model:
+    """Make a model from its parameters; `type` names it.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or a parameter is unknown, missing, or not allowed.
+    """
+    arguments = dict(parameters)
+    name = str(arguments.pop("type", ""))
+    known, needed = parameters_of(name)
+    unknown = [key for key in arguments if key not in known]
+    missing = [key for key in needed if key not in arguments]
+    if unknown:
+        raise InputError(f"{name} has no {unknown[0]}; its parameters are {', '.join(known)}.")
+    if missing:
+        raise InputError(f"{name} needs {missing[0]}; give it.")
+    model: Model = _maker(name)(**arguments)
+    return model
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    if name not in MODELS:
+        near = difflib.get_close_matches(name, MODELS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(MODELS)}."
+        raise InputError(f"model type = {name!r} is unknown; {hint}")
+    module, path = MODELS[name]
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    maker: Callable[..., Any] = found
+    return maker
