@@ -18,14 +18,14 @@ _SMALL_BETA = 1e-3
 """Below this, k R_k / beta is taken from the recurrence, which has a limit at beta = 0 and does not cancel there."""
 
 
-def ratio(k: ArrayLike, beta: ArrayLike) -> FloatArray:
+def ratio(k: ArrayLike, beta: float | FloatArray) -> FloatArray:
     """R_k = I_k(beta) / I_0(beta), the Fourier coefficients of the kernel relative to its mean.
 
     Parameters
     ----------
     k : array_like
         Orders; real orders are allowed. Shape (...).
-    beta : float or array_like of float
+    beta : float or ndarray of float64
         Inverse temperature, >= 0; of a shape that goes with that of k.
 
     Returns
@@ -37,7 +37,7 @@ def ratio(k: ArrayLike, beta: ArrayLike) -> FloatArray:
     return np.asarray(ive(order, beta) / ive(0, beta), dtype=np.float64)
 
 
-def derivative_ratio(k: ArrayLike, beta: ArrayLike) -> FloatArray:
+def derivative_ratio(k: ArrayLike, beta: float | FloatArray) -> FloatArray:
     """q_k = k I_k(beta) / (beta I_0(beta)), the coefficients of the drift kernel, with their limit at beta = 0.
 
     -sin(x) e^{beta cos x} / I_0 = sum_k i q_k e^{i k x}. At beta = 0, q_1 = 1/2 and all others vanish: the flow of
@@ -47,7 +47,7 @@ def derivative_ratio(k: ArrayLike, beta: ArrayLike) -> FloatArray:
     ----------
     k : array_like of int
         Orders, shape (...); q is odd in k.
-    beta : float or array_like of float
+    beta : float or ndarray of float64
         Inverse temperature, >= 0; of a shape that goes with that of k.
     """
     order = np.asarray(k, dtype=np.float64)

@@ -16,15 +16,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
 from spectral_mf.config_errors import Refusal, explain
-from spectral_mf.config_values import complex_by_mode, integer, integer_or_word, kappa_and_mean, number, path, switch
+from spectral_mf.config_values import (
+    complex_by_mode,
+    integer,
+    integer_or_word,
+    kappa_and_mean,
+    list_of_heads,
+    number,
+    path,
+    row_of_numbers,
+    switch,
+)
 from spectral_mf.errors import InputError
+from spectral_mf.models import make_model, parameters_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from spectral_mf.initial_state import InitialState
-    from spectral_mf.self_attention import SelfAttention
+    from spectral_mf.model import Model
 
 Sections = Mapping[str, Mapping[str, Any]]
 
@@ -50,11 +61,32 @@ class Section(BaseModel):
 
 
 class ModelSection(Section):
-    """[model]: see `spectral_mf.SelfAttention`."""
+    """[model]: the model that `type` names, and its parameters (see `spectral_mf.models`)."""
 
-    beta: Number
-    normalization: str = "softmax"
-    diffusion: Number = 0.0
+    beta: Number | None = None
+    normalization: str | None = None
+    diffusion: Number | None = None
+    type: str = "SelfAttention"
+    heads: Annotated[list[Any], PlainValidator(list_of_heads)] | None = None
+    coefficients: Annotated[list[float], PlainValidator(row_of_numbers)] | None = None
+    strength: Number | None = None
+    radius: Number | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What is given, as `make_model` takes it."""
+        return self.model_dump(exclude_none=True)
+
+    @model_validator(mode="after")
+    def _of_one_model(self) -> ModelSection:
+        known, needed = parameters_of(self.type)
+        for key in self.parameters:
+            if key not in known and key != "type":
+                raise Refusal.of_another_model(key, self.type, known)
+        for key in needed:
+            if getattr(self, key) is None:
+                raise Refusal.missing_parameter(key, self.type)
+        return self
 
 
 class InitialSection(Section):
@@ -116,7 +148,7 @@ class RunConfig(Section):
 
     Attributes
     ----------
-    attention : ModelSection
+    interaction : ModelSection
         The section [model].
     initial : InitialSection
     time : TimeSection
@@ -124,7 +156,7 @@ class RunConfig(Section):
     output : OutputSection
     """
 
-    attention: ModelSection = Field(alias="model")
+    interaction: ModelSection = Field(alias="model")
     initial: InitialSection = Field(default={}, validate_default=True)
     time: TimeSection
     solver: SolverSection = SolverSection()
@@ -172,11 +204,9 @@ class RunConfig(Section):
         except ValidationError as error:
             raise InputError(explain(error.errors(include_url=False), cls, options or {})) from None
 
-    def model(self) -> SelfAttention:
+    def model(self) -> Model:
         """The model of the run."""
-        from spectral_mf.self_attention import SelfAttention
-
-        return SelfAttention(**self.attention.model_dump())
+        return make_model(self.interaction.parameters)
 
     def initial_measure(self) -> InitialState:
         """The initial measure, with a record of where it came from."""

@@ -25,6 +25,16 @@ class Refusal(PydanticCustomError):
         return cls("not_one", "not exactly one", {"given": list(given), "allowed": list(allowed)})
 
     @classmethod
+    def of_another_model(cls, key: str, model: str, known: Sequence[str]) -> Refusal:
+        """Refuse a parameter that the model does not have."""
+        return cls("of_another_model", "of another model", {"key": key, "model": model, "known": list(known)})
+
+    @classmethod
+    def missing_parameter(cls, key: str, model: str) -> Refusal:
+        """Refuse a model that lacks a parameter."""
+        return cls("missing_parameter", "missing", {"key": key, "model": model})
+
+    @classmethod
     def out_of_place(cls, key: str, owners: Sequence[str], given: str) -> Refusal:
         """Refuse a key that says nothing about what is given."""
         return cls("out_of_place", "out of place", {"key": key, "owners": list(owners), "given": given})
@@ -61,6 +71,16 @@ def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Ma
             return _unknown_key(section, key, known) if key else _unknown_section(section, known)
         case "missing":
             return _MISSING[section]
+        case "missing_parameter" if context["key"] == "beta":
+            return _MISSING["model"]
+        case "missing_parameter":
+            key = context["key"]
+            return f"{context['model']} needs {key}; give {option_name(section, key)}, or {key} in the section [model]."
+        case "of_another_model":
+            known_keys = ", ".join(context["known"])
+            return (
+                f"{name(context['key'])} is no parameter of {context['model']}, which has {known_keys}; leave it out."
+            )
         case "not_one" if not context["given"]:
             return f"the initial state is missing; give one of {_list(section, context['allowed'])}."
         case "not_one":
@@ -70,6 +90,8 @@ def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Ma
             return f"{name(context['key'])} belongs to {owners}, not to {name(context['given'])}; leave it out."
         case "model_type" | "model_attributes_type":
             return f"{section} = {value!r} is not a section; write its keys below a line [{section}]."
+        case "value_error" if not key:
+            return str(context["error"])
         case "value_error":
             return f"{name(key)} = {value!r} {context['error']}."
         case _:

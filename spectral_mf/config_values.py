@@ -5,6 +5,7 @@ Each function returns the value, or raises ValueError with what the value "is no
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,32 @@ def kappa_and_mean(value: Any) -> tuple[float, float]:
         except ValueError:
             pass
     raise ValueError("is not a concentration, or a concentration and a mean angle such as 4,1.5")
+
+
+def row_of_numbers(value: Any) -> list[float]:
+    """Row of numbers from "0,0.5,0.1" or a list."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if isinstance(parts, (list, tuple)) and parts:
+        try:
+            return [number(part) for part in parts]
+        except ValueError:
+            pass
+    raise ValueError("is not a row of numbers; write it like 0,0.5,0.1")
+
+
+def list_of_heads(value: Any) -> list[Any]:
+    """Heads from a list of tables, or from JSON."""
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        given = None
+    given = [given] if isinstance(given, Mapping) else given
+    if isinstance(given, (list, tuple)) and all(isinstance(head, Mapping) for head in given):
+        return list(given)
+    raise ValueError(
+        'is not a list of heads; write [{"query_key": [[1, 0], [0, 1]], "value": [[1, 0], [0, 1]], "beta": 2}], or '
+        "tables [[model.heads]] in a run file"
+    )
 
 
 def complex_by_mode(value: Any) -> dict[int, complex]:

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from spectral_mf.cluster_history import ClusterHistory, clusters
 from spectral_mf.clusters import Clusters
+from spectral_mf.errors import InputError
 from spectral_mf.harmonics import point_moments
 from spectral_mf.model import Model
 from spectral_mf.point_clusters import follow
+from spectral_mf.self_attention import SelfAttention
 from spectral_mf.trajectory import Trajectory
 from spectral_mf.wording import counted
 
@@ -124,11 +126,20 @@ def energy_staircase(
     -------
     EnergyStaircase
 
+    Raises
+    ------
+    InputError
+        If the model is not a `SelfAttention`.
+
     References
     ----------
     Geshkovski, Koubbi, Polyanskiy, Rigollet, "Dynamic metastability in the self-attention model", arXiv:2410.06833,
     section 6. Their tokens' clock is slower than that of normalization "none" here by N e^β, of "peak" by N.
     """
+    if not isinstance(trajectory.model, SelfAttention):
+        raise InputError(
+            f"the energy staircase is known for SelfAttention, not for {trajectory.model!r}; look at the energy itself."
+        )
     found = clusters(trajectory) if history is None else history
     share = trajectory.energy / _single(trajectory.model)
     clock, fine = _clock(trajectory, found, share)

@@ -45,7 +45,7 @@ class HeadFields:
     def __init__(self, model: MultiHeadAttention, n_points: int, fold: int, n_densities: int) -> None:
         self._model = model
         self._made_from = (model, n_points, fold, n_densities)
-        self._theta = 2.0 * np.pi / (fold * n_points) * np.arange(n_points)
+        self._theta: FloatArray = 2.0 * np.pi / (fold * n_points) * np.arange(n_points, dtype=np.float64)
         k = fold * np.arange(n_points // 2 + 1)
         k = k[k <= model.bandwidth]
         rows = paired(model.terms(self._theta, k), k)
@@ -81,7 +81,7 @@ class HeadFields:
         rate = self.velocity**2 * self.density
         if self._shape[1] == 2:
             mass = self._terms.reshape(self.velocity.shape[0], *self._shape, -1)[:, 0, 1]
-            rate = rate * mass * self._model.mean_kernel(self._theta)
+            rate *= mass * self._model.mean_kernel(self._theta)
         return np.asarray(rate.mean(axis=-1))
 
     def __reduce__(self) -> tuple[Any, ...]:

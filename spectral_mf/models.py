@@ -6,10 +6,12 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spectral_mf.errors import InputError
-from spectral_mf.model import Model
+
+if TYPE_CHECKING:
+    from spectral_mf.model import Model
 
 MODELS = {
     "SelfAttention": ("spectral_mf.self_attention", "SelfAttention"),

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+_ROUNDING = 1e-15
+
 Matrix = tuple[tuple[float, float], tuple[float, float]]
 
 
@@ -50,8 +52,8 @@ class PlanarForm:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether M is symmetric."""
-        return self.b == 0.0
+        """Whether M is symmetric, but for rounding (as of a diagonal matrix that was turned)."""
+        return abs(self.b) <= _ROUNDING * self.norm
 
     @property
     def norm(self) -> float:

@@ -186,13 +186,18 @@ def _without_growth_rates(figure: Figure, ax: Axes) -> Figure:
 
 
 def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
-    """Interaction energy over time, from the uniform density's to that of a single point."""
+    """Interaction energy over time, from the uniform density's to that of a single point.
+
+    The energy itself, where a single point's depends on its place or is no larger; none where there is none.
+    """
     with rc_context(STYLE):
         figure, ax = panel(ax, (5.4, 3.4), title(trajectory))
         model = trajectory.model
         one = np.ones(model.bandwidth + 1, dtype=np.complex128)
         uniform = float(model.energy(np.eye(1, one.size, dtype=np.complex128)[0]))
         single = float(model.energy(one))
+        if model.turns != 0 or not single > uniform:
+            return _plain_energy(figure, ax, trajectory)
         share = (trajectory.energy - uniform) / (single - uniform)
         t = trajectory.t
         visible = share > 0.0
@@ -208,6 +213,20 @@ def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
         ax.set_title("Energy above the uniform density's")
         time_axis(ax, t, is_log_time(t))
         return figure
+
+
+def _plain_energy(figure: Figure, ax: Axes, trajectory: Trajectory) -> Figure:
+    """The energy itself."""
+    ax.set_title("Energy")
+    if np.isnan(trajectory.energy).all():
+        ax.text(0.5, 0.5, "the flow climbs no energy", transform=ax.transAxes, ha="center", color="0.4")
+        ax.set_axis_off()
+        return figure
+    ax.plot(trajectory.t, trajectory.energy, color=colormaps[DENSITY_MAP](0.25))
+    unit = trajectory.model.energy_log_unit
+    ax.set_ylabel("interaction energy" + (f" / $e^{{{unit:g}}}$" if unit else ""))
+    time_axis(ax, trajectory.t, is_log_time(trajectory.t))
+    return figure
 
 
 def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = True) -> Path:

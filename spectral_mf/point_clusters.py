@@ -59,18 +59,18 @@ def clock_rate(model: Model, angles: FloatArray) -> float:
     Parameters
     ----------
     model : Model
-        One that has an inverse temperature beta.
+        The clock is known for one that has an inverse temperature beta.
     angles : ndarray of float64, shape (n,)
 
     Returns
     -------
     float
-        0 for a single point.
+        0 for a single point, and without a beta.
     """
     parameters = model.to_dict()
-    beta = float(parameters["beta"])
-    if angles.size < 2:
+    if angles.size < 2 or "beta" not in parameters:
         return 0.0
+    beta = float(parameters["beta"])
     closest = float(_gaps(np.sort(angles % TWO_PI)).min())
     exponent = -2.0 * beta * math.sin(0.5 * closest) ** 2
     if parameters.get("normalization") == "none":

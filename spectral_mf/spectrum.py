@@ -125,7 +125,7 @@ def _values(coefficients: ComplexArray, n_points: int) -> FloatArray:
 
 
 def _mass(term: FloatArray) -> FloatArray:
-    return np.maximum(term[1], MASS_FLOOR)
+    return np.asarray(np.maximum(term[1], MASS_FLOOR))
 
 
 def _quotient(term: FloatArray) -> FloatArray:

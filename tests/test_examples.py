@@ -30,6 +30,7 @@ def test_every_example_is_run(checkout):
         "phase_diagram.py",
         "noise.py",
         "positions.py",
+        "heads.py",
     }
 
 
@@ -53,6 +54,19 @@ def test_noise(checkout, tmp_path):
     assert float(fold) == pytest.approx(5.4259158673, abs=1e-9)
     (rate,) = re.findall(r"κ = 0.6: rate ([\de.-]+)", shown)
     assert float(rate) == pytest.approx(1.498e-8, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_heads(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "heads.py")
+    assert [path.name for path in tmp_path.iterdir()] == ["heads.png"]
+    sizes = [float(size) for size in re.findall(r"\|c_1\| = ([\d.]+)", shown)]
+    assert sizes[0] == 1.0  # one cluster
+    assert max(sizes[1:]) < 0.6  # both ends
+    assert [float(size) for size in re.findall(r"\|c_2\| = ([\d.]+)", shown)] == pytest.approx([1.0] * 3, abs=1e-5)
+    assert min(float(step) for step in re.findall(r"least step ([\de.+-]+)", shown)) >= 0.0
+    errors = [float(error) for error in re.findall(r"β = \d+: ([\d.]+) from", shown)]
+    assert errors == pytest.approx([0.036656, 0.019254, 0.0098643, 0.0049922, 0.0025108], rel=3e-5)
 
 
 def test_phase_diagram(checkout, tmp_path):

@@ -186,6 +186,14 @@ def test_energy_of_gradient_flows_never_falls(model, method):
         assert np.abs(run.energy_rate_residual).max() < 1e-12 * rate.max()
 
 
+def test_a_symmetric_matrix_that_was_turned_has_an_energy():
+    for angle in np.linspace(0.0, 3.0, 40):
+        matrix = symmetric(2.0, -0.3, angle)
+        assert MultiHeadAttention([AttentionHead(matrix, matrix, 2.0)]).has_energy
+    tilted = [[1.0, 1e-12], [0.0, 1.0]]
+    assert not MultiHeadAttention([AttentionHead(tilted, tilted, 2.0)]).has_energy
+
+
 @pytest.mark.parametrize(
     "heads",
     [[GENERAL], [AttentionHead([[1.0, 0.2], [0.2, 0.5]], IDENTITY, 4.0)], [AttentionHead(IDENTITY, IDENTITY)] * 2],

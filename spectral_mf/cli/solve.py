@@ -12,6 +12,7 @@ from spectral_mf.carriers import carriers_in_use
 from spectral_mf.cli.ending import explained
 from spectral_mf.cli.options import Quiet
 from spectral_mf.cli.progress import reporting
+from spectral_mf.models import MODELS
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
@@ -47,6 +48,30 @@ def solve(
         typer.Option(
             metavar="NUMBER", help="Coefficient kappa of the second derivative (default 0).", rich_help_panel=_MODEL
         ),
+    ] = None,
+    type: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help=f"{', '.join(MODELS)} (default the first).", rich_help_panel=_MODEL),
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help='Of MultiHeadAttention, as [{"query_key": [[1, 0], [0, 1]], "value": ..., "beta": 2}].',
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    coefficients: Annotated[
+        str | None,
+        typer.Option(metavar="W_0,W_1,...", help="Fourier coefficients of a PairPotential.", rich_help_panel=_MODEL),
+    ] = None,
+    strength: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Of Kuramoto or HegselmannKrause (default 1).", rich_help_panel=_MODEL),
+    ] = None,
+    radius: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Of HegselmannKrause, in radians.", rich_help_panel=_MODEL),
     ] = None,
     tokens: Annotated[
         str | None,
@@ -176,7 +201,16 @@ def solve(
     from spectral_mf.config import RunConfig
 
     options: dict[str, dict[str, Any]] = {
-        "model": {"beta": beta, "normalization": normalization, "diffusion": diffusion},
+        "model": {
+            "beta": beta,
+            "normalization": normalization,
+            "diffusion": diffusion,
+            "type": type,
+            "heads": heads,
+            "coefficients": coefficients,
+            "strength": strength,
+            "radius": radius,
+        },
         "initial": {
             "tokens": tokens,
             "uniform_tokens": uniform_tokens,

@@ -57,7 +57,7 @@ VARIABLES = {
             ("comment", "rounding below zero is set to zero and taken from the other cells in proportion"),
         ),
     ),
-    "energy": _Variable(("time",), "exp(energy_log_unit)", "interaction energy (1/(2 beta)) iint e^(beta cos) dmu dmu"),
+    "energy": _Variable(("time",), "exp(energy_log_unit)", "interaction energy; nan if the model has none"),
     "energy_rate_residual": _Variable(
         ("time",), "exp(energy_log_unit)", "dE/dt of the discrete solution minus the dissipation integral"
     ),

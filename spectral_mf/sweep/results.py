@@ -42,7 +42,7 @@ class Variable:
 VARIABLES: Mapping[str, Variable] = {
     "moment_real": Variable(("time", "mode"), "1", "real part of the moment c_k = int exp(-i k theta) dmu"),
     "moment_imag": Variable(("time", "mode"), "1", "imaginary part of the moment c_k = int exp(-i k theta) dmu"),
-    "energy": Variable(("time",), "exp(energy_log_unit)", "interaction energy (1/(2 beta)) iint e^(beta cos) dmu dmu"),
+    "energy": Variable(("time",), "exp(energy_log_unit)", "interaction energy; nan if the model has none"),
     "n_clusters": Variable(("time",), "1", "number of clusters", -1),
     "energy_log_unit": Variable((), "1", "energies are in units of the exponential of this"),
     "k_max": Variable((), "1", "mode that grows fastest about the uniform density; the lower one in a tie", -1),
