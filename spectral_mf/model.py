@@ -37,7 +37,7 @@ class GridFields(Protocol):
         """Fill `velocity` and `density` from moments c_{fold j}, shape (n_densities, M // 2 + 1)."""
 
     def dissipation(self) -> FloatArray:
-        """Rates at which the energies grow by the flow of the last `evaluate`; shape (n_densities,); nan without one."""
+        """Rates at which energies grow by the flow of the last `evaluate`, nan without one; shape (n_densities,)."""
 
 
 @runtime_checkable
@@ -96,7 +96,8 @@ class Model(Protocol):
         -------
         ndarray of complex128, shape (n_terms, 1 or 2, L + 1)
             Coefficients a_0 .. a_L of each numerator and, if there are any, of the denominators relative to the mean;
-            L is at most the bandwidth.
+            L is at most the bandwidth. Where a denominator is small, sums of the series have lost digits that
+            `velocity_and_mass` may still have.
         """
 
     def pair_velocity(self, theta: ArrayLike, angles: ArrayLike, weights: ArrayLike) -> FloatArray:

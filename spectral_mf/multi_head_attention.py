@@ -26,7 +26,6 @@ from spectral_mf.arguments import number_at_least
 from spectral_mf.attention_head import AttentionHead, as_head
 from spectral_mf.convolution_fields import MASS_FLOOR
 from spectral_mf.errors import InputError
-from spectral_mf.harmonics import fourier_sum
 from spectral_mf.head_fields import HeadFields, paired
 from spectral_mf.self_attention import LARGEST_EXPONENT, Normalization
 
@@ -162,21 +161,31 @@ class MultiHeadAttention:
         return self.velocity_and_mass(moments, theta)[0]
 
     def velocity_and_mass(self, moments: ComplexArray, theta: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Velocity at the angles theta, and the smallest of the softmaxes' denominators there.
+        """Velocity at the angles theta, and the smallest of the heads' denominators there (1 without softmax).
 
-        Denominators are in units of their mean for the uniform density at the angle where that is largest; without
-        softmax, 1.
+        Denominators are relative to what the uniform density has at the same angle.
         """
-        sums = fourier_sum(self.velocity_series(moments), theta)
-        if self.normalization != "softmax":
-            return sums[0, 0], np.ones_like(sums[0, 0])
-        velocity = np.zeros_like(sums[0, 0])
-        for head, (drift, mass) in zip(self.heads, sums, strict=True):
-            velocity += np.clip(drift / np.maximum(mass, MASS_FLOOR), -head.output.norm, head.output.norm)
-        return velocity, np.asarray(sums[:, 1].min(axis=0))
+        angles = np.asarray(theta, dtype=np.float64)
+        c = np.zeros(self.bandwidth + 2, dtype=np.complex128)
+        seen = min(c.size, len(moments))
+        c[:seen] = moments[:seen]
+        velocity, least = np.zeros(angles.size), np.full(angles.size, np.inf)
+        for head in self.heads:
+            drift, mass, r = head.sums(c, angles.ravel())
+            if self._kernel_log_unit is None:
+                velocity += np.clip(drift / np.maximum(mass, MASS_FLOOR), -head.output.norm, head.output.norm)
+                np.minimum(least, mass, out=least)
+            else:
+                velocity += ive(0, r) * np.exp(r - self._kernel_log_unit) * drift
+        if self._kernel_log_unit is not None:
+            least[:] = 1.0
+        return velocity.reshape(angles.shape), least.reshape(angles.shape)
 
     def velocity_series(self, moments: ComplexArray) -> ComplexArray:
         """Fourier coefficients of numerators and denominators (see `spectral_mf.model.Model`).
+
+        Both are in units of the largest I_0(r), which alone makes short series: where r(theta) is much smaller,
+        `velocity_and_mass` keeps more digits.
 
         Returns
         -------

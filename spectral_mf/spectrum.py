@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_mf.arguments import check_model, integer_at_least
-from spectral_mf.convolution_fields import MASS_FLOOR
 from spectral_mf.errors import InputError
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.model import Model
@@ -22,6 +21,9 @@ ComplexArray = NDArray[np.complex128]
 
 MOST_MODES = 1024
 """Matrices are dense, of twice that size."""
+
+LEAST_MASS = 1e-8
+"""Smallest denominator, relative to its mean, that leaves eight digits of a velocity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ def spectrum(model: Model, density: FourierDensity, *, n_modes: int | None = Non
     Raises
     ------
     InputError
-        If model or density are none, or n_modes is not from 1 to 1024.
+        If model or density are none, n_modes is not from 1 to 1024, or the softmax sees too little mass somewhere.
     """
     check_model(model)
     if not isinstance(density, FourierDensity):
@@ -96,6 +98,11 @@ def _linearisation(model: Model, density: FourierDensity, n: int) -> tuple[Float
     n_points = 4 * (size + 1)
     p = _values(c, n_points)
     terms = _values(model.velocity_series(c).reshape(-1, *model.velocity_series(c).shape[-2:]), n_points)
+    if terms.shape[1] == 2 and terms[:, 1].min() < LEAST_MASS:
+        raise InputError(
+            f"the softmax's sum falls to {float(terms[:, 1].min()):.2g} of its mean, where moments do not tell the "
+            f"velocity; the spectrum needs at least {LEAST_MASS:g}: more noise, or a smaller beta."
+        )
     quotients = [_quotient(term) for term in terms]
     velocity = sum(quotients)
     k = np.arange(1, n + 1)
@@ -109,7 +116,7 @@ def _linearisation(model: Model, density: FourierDensity, n: int) -> tuple[Float
                 for term, quotient, changed in zip(
                     terms, quotients, _values(model.velocity_series(unit_moments), n_points), strict=True
                 ):
-                    change += changed[0] if len(term) == 1 else (changed[0] - quotient * changed[1]) / _mass(term)
+                    change += changed[0] if len(term) == 1 else (changed[0] - quotient * changed[1]) / term[1]
             flux = velocity * _values(unit_moments, n_points) + p * change
             rate = -1j * k * np.fft.rfft(flux)[1 : n + 1] / n_points
             rate[mode - 1] -= model.diffusion * mode**2 * unit
@@ -124,12 +131,8 @@ def _values(coefficients: ComplexArray, n_points: int) -> FloatArray:
     return np.asarray(np.fft.irfft(coefficients, n=n_points, axis=-1, norm="forward"))
 
 
-def _mass(term: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(term[1], MASS_FLOOR))
-
-
 def _quotient(term: FloatArray) -> FloatArray:
-    return np.asarray(term[0] if len(term) == 1 else term[0] / _mass(term))
+    return np.asarray(term[0] if len(term) == 1 else term[0] / term[1])
 
 
 def _as_moments(vectors: ComplexArray) -> ComplexArray:

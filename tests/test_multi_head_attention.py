@@ -153,11 +153,36 @@ def test_large_scores_neither_overflow_nor_lose_the_direction_that_is_hardly_see
     assert peak.pair_velocity([0.1], [0.0], [1.0])[0] == pytest.approx(-np.sin(0.1) * np.exp(2000 * (np.cos(0.1) - 1)))
 
 
+def test_methods_agree_where_series_see_too_little_mass():
+    # near pi/2 the kernel is e^{-32} of what it is at 0: one unit for all angles would leave no digit there
+    model = MultiHeadAttention([AttentionHead([[1.0, 0.0], [0.0, 0.2]], IDENTITY, 40.0)])
+    theta = np.linspace(0.0, 2.0 * np.pi, 50)
+    expected = by_quadrature(model, DENSITY, theta)
+    np.testing.assert_allclose(model.velocity(DENSITY.moments(3), theta), expected, rtol=0, atol=1e-12)
+    tokens = np.sort(np.random.default_rng(2).uniform(0.0, 2.0 * np.pi, 500))
+    weights, out = np.full(500, 0.002), np.empty(500)
+    TokenVelocity(model, weights)(tokens, out)
+    np.testing.assert_allclose(out, model.pair_velocity(tokens, tokens, weights), rtol=0, atol=1e-11)
+    runs = [solve(model, DENSITY, [0.0, 0.5], method=m, rtol=1e-9) for m in ("spectral", "characteristics")]
+    assert np.abs(runs[0].moments - runs[1].moments).max() < 1e-8
+
+
+@pytest.mark.parametrize("far", [0.4, 2.9])
+def test_pair_sums_with_softmax_have_no_scale(far):
+    # exponents of 2000 and of -2000: the softmax of both masses is that of the difference
+    model = MultiHeadAttention([AttentionHead(IDENTITY, IDENTITY, 2000.0)])
+    angles, weights = np.array([far, far + 1e-3]), np.array([0.25, 0.75])
+    exponents = 2000.0 * (np.cos(angles) - np.cos(far))
+    attention = weights * np.exp(exponents) / (weights * np.exp(exponents)).sum()
+    expected = attention @ np.sin(angles)
+    assert model.pair_velocity([0.0], angles, weights)[0] == pytest.approx(expected, rel=1e-11)
+
+
 # ---- energy
 
 
 def test_energy_is_the_double_integral():
-    model, density, _, _ = case("two_heads_gradient")
+    model, density = case("two_heads_gradient")[0], DENSITY.rotated(0.4)
     phi = 2.0 * np.pi * np.arange(512) / 512
     p = density.density(phi) * (2.0 * np.pi / 512)
     y = np.stack([np.cos(phi), np.sin(phi)])

@@ -98,6 +98,7 @@ def test_the_stationary_density_of_noisy_oscillators_is_stable_but_for_its_rotat
     ("arguments", "message"),
     [
         ((SelfAttention, UNIFORM), "is not a model"),
+        ((SelfAttention(30.0), FourierDensity.von_mises(60.0)), "softmax's sum falls to .* of its mean"),
         ((SelfAttention(1.0), Atoms([0.0])), "has no linearisation here; give a FourierDensity"),
     ],
 )

@@ -41,6 +41,9 @@ FEW = 64
 LEAST_MASS_SEEN = 1e-10
 """Where the softmax's denominator is less than this share of its mean, moments do not tell the velocity."""
 
+LEAST_SERIES_MASS = 1e-4
+"""Where a denominator is less than this, its series has lost more than four digits."""
+
 STATES_KEPT = 2**24
 """Tokens x rows up to which a trajectory keeps the tokens themselves in all rows (256 MiB)."""
 
@@ -85,19 +88,27 @@ class TokenVelocity:
             unseen = unseen | self._write_term(term, velocity)
             out += velocity
         if unseen.any():
-            out[unseen] = self.model.pair_velocity(theta[unseen], theta, self.weights)
+            out[unseen] = self._velocity_of_few(theta[unseen], theta)
+
+    def _velocity_of_few(self, few: FloatArray, theta: FloatArray) -> FloatArray:
+        """Velocities of tokens whose series have lost digits: by the model's own sums, or by direct ones."""
+        velocity, mass = self.model.velocity_and_mass(self.moments, few)
+        unseen = mass < LEAST_MASS_SEEN
+        if unseen.any():
+            velocity[unseen] = self.model.pair_velocity(few[unseen], theta, self.weights)
+        return velocity
 
     def _write_term(self, series: ComplexArray, out: FloatArray) -> NDArray[np.bool_]:
-        """Write one term of the velocity into `out`; return which tokens see too little mass, shape (N,) or ()."""
+        """Write one term of the velocity into `out`; return for which tokens it lost digits, shape (N,) or ()."""
         sums = self._sums.sums(series)
         if sums.shape[0] == 1:
             out[:] = sums[0]
             return np.zeros((), dtype=np.bool_)
         with np.errstate(divide="ignore", invalid="ignore"):
             np.divide(sums[0], sums[1], out=out)
-        if sums[1].min() >= LEAST_MASS_SEEN:  # the usual case makes no array of N
+        if sums[1].min() >= LEAST_SERIES_MASS:  # the usual case makes no array of N
             return np.zeros((), dtype=np.bool_)
-        return np.asarray(sums[1] < LEAST_MASS_SEEN)
+        return np.asarray(sums[1] < LEAST_SERIES_MASS)
 
     @property
     def perturbation(self) -> float:
