@@ -190,6 +190,10 @@ def test_influence_is_u_shaped_at_first_and_falls_later(decay):
     assert turns(influence(s, 8.0, decay)) == [-1]
 
 
+def test_the_first_bound_holds_for_steep_decay():
+    assert u_shape_limit(3.0) == pytest.approx(1.2679491924311228, rel=1e-14)  # 3 - sqrt 3
+
+
 def test_the_last_position_turns_at_the_second_bound():
     """At the last position the slope changes its sign at a t = 2 (1 - e^-decay)."""
     s = np.array([1.0 - 1e-6, 1.0])
@@ -209,6 +213,14 @@ def test_rotary_ripples_on_a_ring_grow_at_half_k_times_the_mode_below():
         start = np.exp(1j * (2 + shift) * model.rotary * grid.nodes)
         found = solve_linear_positions(model, start, 2, [0.5], grid)[0]
         assert np.abs(found / start - np.exp(0.5 * rate)).max() < 1e-10
+
+
+def test_densities_and_means_over_positions():
+    run = solve_positions(CAUSAL, lambda s: FourierDensity.from_modes({1: 0.3 * s}), [0.0, 0.01], n_positions=6)
+    theta = np.array([0.0, 1.0, 3.0])
+    expected = (1.0 + 0.6 * run.positions[:, None] * np.cos(theta)) / (2.0 * np.pi)
+    assert run.density(theta)[0] == pytest.approx(expected, abs=1e-15)
+    assert run.mean_moments()[0, :2] == pytest.approx([1.0, 0.15], abs=1e-14)
 
 
 def test_files_hold_all_and_xarray_reads_them(tmp_path):
