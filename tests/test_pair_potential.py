@@ -4,11 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.special import i0, i1, iv
+from scipy.integrate import quad, solve_ivp
+from scipy.optimize import brentq
+from scipy.special import i0, i1, iv, sici
 
 from spectral_mf import Atoms, FourierDensity, InputError, PairPotential, SelfAttention, solve, theory
-from spectral_mf.free_energy import free_energy
+from spectral_mf.critical_noise import critical_noise, stabilising_noise
+from spectral_mf.free_energy import dissipation, free_energy, free_energy_rate
+from spectral_mf.solvers.continuation import continue_branch
+from spectral_mf.solvers.stationary import stationary_state
 from spectral_mf.storage.kinds import restore_model
 from spectral_mf.validation.particles import TokenVelocity, simulate
 
@@ -16,8 +20,8 @@ DENSITY = FourierDensity.from_modes({1: 0.2, 2: 0.1j, 3: 0.05 - 0.02j})
 ROUGH = PairPotential((0.3, 0.5, -0.2, 0.1), 0.05)
 
 
-def attention_as_potential(beta):
-    return PairPotential.from_function(lambda theta: np.exp(beta * np.cos(theta)) / beta, n_modes=40)
+def attention_as_potential(beta, n_modes=40):
+    return PairPotential.from_function(lambda theta: np.exp(beta * np.cos(theta)) / beta, n_modes=n_modes)
 
 
 def test_attention_without_softmax_is_a_pair_potential():
@@ -29,6 +33,49 @@ def test_attention_without_softmax_is_a_pair_potential():
     np.testing.assert_allclose(runs[0].energy, runs[1].energy, rtol=1e-9)
     k = np.arange(1, 9)
     np.testing.assert_allclose(potential.growth_rate(k), attention.growth_rate(k), rtol=1e-11)
+
+
+@pytest.mark.parametrize("beta", [0.5, 5.0, 12.0])
+def test_attention_as_a_potential_is_equal_to_rounding(beta):
+    attention = SelfAttention(beta, "none")
+    n = attention.bandwidth
+    exact = PairPotential(iv(np.arange(n + 1), beta) / beta)
+    moments = np.zeros((1, 129), dtype=complex)
+    moments[0, : n + 1] = FourierDensity.von_mises(2.0, 0.7).moments(n)
+    rng = np.random.default_rng(3)
+    theta, angles, weights = rng.uniform(0.0, 7.0, 40), rng.uniform(0.0, 7.0, 50), rng.dirichlet(np.ones(50))
+    grids = [model.grid_fields(256) for model in (attention, exact)]
+    for grid in grids:
+        grid.evaluate(moments)
+    assert grids[1].dissipation() == pytest.approx(grids[0].dissipation(), rel=1e-14)
+
+    def close(found, expected, tolerance=1e-14):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+    close(grids[1].velocity, grids[0].velocity)
+    close(exact.velocity(moments[0], theta), attention.velocity(moments[0], theta))
+    close(exact.pair_velocity(theta, angles, weights), attention.pair_velocity(theta, angles, weights))
+    close(exact.pair_jacobian(angles, weights), attention.pair_jacobian(angles, weights))
+    close(exact.energy(moments), attention.energy(moments))
+    rates = moments[0] * np.arange(129) * (1.0 - 0.5j)
+    assert exact.energy_rate(moments[0], rates) == pytest.approx(attention.energy_rate(moments[0], rates), rel=1e-13)
+
+
+def test_a_function_leaves_no_rounding_behind():
+    model = PairPotential.from_function(lambda x: np.cos(3.0 * x) + 1e-3 * np.cos(7.0 * x), n_modes=300)
+    assert len(model.coefficients) == 8
+    np.testing.assert_allclose(model.coefficients, [0, 0, 0, 0.5, 0, 0, 0, 5e-4], rtol=0, atol=1e-16)
+    assert np.count_nonzero(model.coefficients) == 2
+    # times k^2 rounding would grow: at k = 1000 by 1e-10 in a unit of time
+    peaked = attention_as_potential(5.0, n_modes=2000)
+    assert peaked.bandwidth <= SelfAttention(5.0, "none").bandwidth
+    assert not peaked.growth_rate(np.arange(60, 2000)).any()
+    theta = np.linspace(0.0, 6.0, 40)
+    expected = SelfAttention(5.0, "none").velocity(DENSITY.moments(3), theta)
+    np.testing.assert_allclose(
+        peaked.velocity(DENSITY.moments(3), theta), expected, atol=1e-14 * np.abs(expected).max()
+    )
+    assert PairPotential.from_function(lambda x: np.full(x.shape, 2.0)).coefficients == (2.0, 0.0)
 
 
 @pytest.mark.parametrize("method", ["linear", "quasilinear"])
@@ -44,16 +91,88 @@ def test_methods_about_the_uniform_density_serve_pair_potentials(method):
 def test_growth_rates_are_k_squared_times_coefficients_minus_noise():
     k = np.array([0, 1, 2, 3, 4, 99])
     np.testing.assert_allclose(ROUGH.growth_rate(k), k**2 * (np.array([0, 0.5, -0.2, 0.1, 0, 0]) - 0.05), rtol=1e-15)
-    start = FourierDensity.from_modes({1: 1e-9, 2: 1e-9j, 5: 1e-9})
-    run = solve(ROUGH, start, [0.0, 0.5], method="spectral")
-    grown = run.moments[1, [1, 2, 5]] / start.moments(5)[[1, 2, 5]]
-    np.testing.assert_allclose(grown, np.exp(0.5 * ROUGH.growth_rate([1, 2, 5])), rtol=1e-7)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize(
+    ("model", "w"),
+    [
+        (ROUGH, [0.5, -0.2, 0.1, 0.0, 0.0]),
+        (PairPotential.hegselmann_krause(0.8, 2.5, 0.05), None),
+        (attention_as_potential(5.0), iv([1, 2, 3, 5, 9], 5.0) / 5.0),
+    ],
+)
+def test_a_small_perturbation_grows_at_its_rate_to_ten_digits(model, w, k):
+    if w is None:
+        w = [
+            quad(lambda x, k=k: 1.25 * (0.64 - x**2) * np.cos(k * x) / np.pi, 0.0, 0.8, epsabs=1e-15)[0]
+            for k in (1, 2, 3, 5, 9)
+        ]
+    rate = k**2 * (dict(zip((1, 2, 3, 5, 9), w, strict=True))[k] - model.diffusion)
+    assert model.growth_rate(k) == pytest.approx(rate, rel=1e-12, abs=1e-13)
+    t_end = 1.5 / max(0.5, abs(rate))
+    run = solve(model, FourierDensity.from_modes({k: 1e-9 * np.exp(0.4j)}), [0.0, t_end], method="spectral", rtol=1e-12)
+    grown = run.moments[1, k] / run.moments[0, k]
+    assert abs(grown / np.exp(rate * t_end) - 1.0) < 1e-10
 
 
 def test_kuramoto_is_attention_at_beta_zero():
     runs = [solve(model, DENSITY, [0.0, 4.0]) for model in (PairPotential.kuramoto(), SelfAttention(0.0))]
     np.testing.assert_allclose(runs[0].moments, runs[1].moments, rtol=0, atol=1e-12)
     np.testing.assert_allclose(runs[0].energy, runs[1].energy, rtol=1e-12)
+
+
+@pytest.mark.parametrize("strength", [0.4, 1.0, 2.5, -1.5])
+@pytest.mark.parametrize("method", ["spectral", "characteristics"])
+def test_poisson_kernels_of_oscillators_follow_the_closed_form(strength, method):
+    # moments r^k e^{-ik psi} (Ott, Antonsen) stay such, with dr/dt = K r (1 - r^2)/2: r^2/(1 - r^2) grows like e^{K t}
+    point = 0.5 * np.exp(-0.7j)
+    run = solve(
+        PairPotential.kuramoto(strength),
+        FourierDensity(point ** np.arange(120)),
+        np.linspace(0.0, 3.5 / abs(strength), 5),
+        method=method,
+        rtol=1e-12,
+    )
+    grown = np.exp(strength * run.t) * 0.25 / 0.75
+    r = np.sqrt(grown / (1.0 + grown))
+    expected = (r[:, None] * np.exp(-0.7j)) ** np.arange(run.moments.shape[1])
+    np.testing.assert_allclose(run.moments, expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(run.energy, 0.5 * strength * r**2, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model", [PairPotential(ROUGH.coefficients), PairPotential.hegselmann_krause(1.0, 3.0, n_modes=32)]
+)
+def test_spectral_and_characteristics_agree(model):
+    runs = [
+        solve(model, DENSITY, [0.0, 0.5, 1.0, 2.0], method=method, rtol=1e-12)
+        for method in ("spectral", "characteristics")
+    ]
+    assert np.abs(runs[0].moments - runs[1].moments).max() < 1e-10
+    assert np.abs(runs[0].moments[3] - runs[0].moments[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("strength", [1.0, 3.0])
+def test_oscillators_need_noise_of_half_their_strength_to_lose_order(strength):
+    model = PairPotential.kuramoto(strength, 0.2)
+    assert critical_noise(model) == pytest.approx(0.5 * strength, rel=1e-15)
+    assert stabilising_noise(model) == pytest.approx(0.5 * strength, rel=1e-15)
+    start = stationary_state(PairPotential.kuramoto(strength, 0.6 * strength), FourierDensity.uniform())
+    uniform = continue_branch(start, "diffusion", (0.4 * strength, 0.7 * strength), increasing=False)
+    assert [point.value for point in uniform.special] == pytest.approx([0.5 * strength], rel=1e-10)
+
+
+@pytest.mark.parametrize(("strength", "noise"), [(1.0, 0.2), (1.0, 0.45), (3.0, 0.4), (3.0, 1.49)])
+def test_stationary_densities_of_oscillators_are_von_mises(strength, noise):
+    # V = -K r sin(theta) = d/dtheta K r cos(theta): p ~ exp(K r cos(theta)/kappa), r = I_1/I_0(K r/kappa)
+    state = stationary_state(PairPotential.kuramoto(strength, noise), FourierDensity.von_mises(2.0))
+    a = strength / noise
+    r = brentq(lambda r: i1(a * r) / i0(a * r) - r, 1e-3, 1.0, xtol=1e-15)
+    assert state.order_parameter == pytest.approx(r, abs=1e-12 / abs(0.5 * a - 1.0))
+    expected = iv(np.arange(12), a * r) / i0(a * r)
+    np.testing.assert_allclose(state.density.moments(11), expected, rtol=0, atol=1e-12 / abs(0.5 * a - 1.0))
+    assert state.is_stable
 
 
 @pytest.mark.parametrize(("strength", "noise"), [(1.0, 0.2), (3.0, 0.4)])
@@ -75,6 +194,58 @@ def test_hegselmann_krause_coefficients_are_those_of_the_parabola():
     # inside the radius tokens attract in proportion to their distance, beyond it not at all
     velocity = model.pair_velocity([0.3, 0.6, 1.5, 3.0], [0.0], [1.0])
     np.testing.assert_allclose(velocity, [-0.75, -1.5, 0.0, 0.0], atol=0.02)
+
+
+@pytest.mark.parametrize("n_modes", [64, 256, 1024])
+def test_the_jump_of_hegselmann_krause_is_overshot_as_gibbs_says(n_modes):
+    model = PairPotential.hegselmann_krause(1.0, n_modes=n_modes)
+    assert model.bandwidth == n_modes
+    theta = np.linspace(0.5, 1.5, 20001)
+    velocity = model.velocity(Atoms([0.0]).moments(n_modes), theta)
+    overshoot = float(sici(np.pi)[0]) / np.pi - 0.5  # 8.95% of a jump of 1
+    assert -velocity.min() == pytest.approx(1.0 - np.pi / n_modes + overshoot, abs=0.4 / n_modes)
+    assert velocity.max() == pytest.approx(overshoot, abs=0.4 / n_modes)
+
+
+TURNING_RADIUS = brentq(
+    lambda r: 0.25 * (np.sin(2.0 * r) - 2.0 * r * np.cos(2.0 * r)) - np.sin(r) + r * np.cos(r), 0.5, 2.0, xtol=1e-15
+)
+"""Where 2 W_2 = W_1: 1.39535."""
+
+
+@pytest.mark.parametrize("radius", [0.8, TURNING_RADIUS - 0.1, TURNING_RADIUS + 0.1, 2.0])
+def test_bounded_confidence_jumps_to_a_cluster_below_a_radius_and_glides_above(radius):
+    w1, w2 = (
+        quad(lambda x, k=k: 0.5 * (radius**2 - x**2) * np.cos(k * x) / np.pi, 0.0, radius, epsabs=1e-15)[0]
+        for k in (1, 2)
+    )
+    start = stationary_state(PairPotential.hegselmann_krause(radius, 1.0, 1.1 * w1, 64), FourierDensity.uniform())
+    uniform = continue_branch(start, "diffusion", (0.9 * w1, 1.2 * w1), increasing=False)
+    (first,) = uniform.of_kind("branch")
+    assert first.value == pytest.approx(w1, rel=1e-8)
+    clusters = continue_branch(first, "diffusion", (0.9 * w1, 1.5 * w1), step=0.01)
+    square = clusters.order_parameter[1:3] ** 2
+    bends = (clusters.values[1:3] - w1) / square
+    bend = (bends[0] * square[1] - bends[1] * square[0]) / (square[1] - square[0])
+    assert bend == pytest.approx(w1 * (2.0 * w2 - w1) / (2.0 * (w1 - w2)), abs=1e-4 * w1)
+    folds = clusters.of_kind("fold")
+    assert len(folds) == (1 if radius < TURNING_RADIUS else 0)
+    if folds:
+        assert folds[0].value > w1
+        assert not clusters.stable[1]
+        assert clusters.stable[-1]
+
+
+@pytest.mark.parametrize(("radius", "noise"), [(0.8, 0.03), (2.0, 0.3)])
+def test_free_energy_of_bounded_confidence_never_rises(radius, noise):
+    model = PairPotential.hegselmann_krause(radius, 1.0, noise, 64)
+    run = solve(model, DENSITY, np.linspace(0.0, 60.0, 61), method="spectral", rtol=1e-10)
+    states = [run.measure(i) for i in range(len(run))]
+    values = np.array([free_energy(model, state) for state in states])
+    assert np.diff(values).max() < 1e-13 * np.abs(values).max()
+    assert values[0] - values[-1] > 1e-3
+    for state in states[::10]:
+        assert free_energy_rate(model, state) == pytest.approx(-dissipation(model, state), rel=1e-9, abs=1e-14)
 
 
 def test_energy_is_the_double_integral_and_never_falls():
@@ -115,6 +286,21 @@ def test_tokens_move_by_the_potential():
     assert np.abs(run.moments - atoms.moments).max() < 1e-9
 
 
+def test_tokens_follow_an_independent_pairwise_integration():
+    theta = np.random.default_rng(5).uniform(0.0, 2.0 * np.pi, 90)
+    weights = np.full(90, 1.0 / 90)
+
+    def rates(_, x):
+        d = x[:, None] - x  # W' of W = 0.3 + cos(x) - 0.4 cos(2 x) + 0.2 cos(3 x)
+        return (-np.sin(d) + 0.8 * np.sin(2.0 * d) - 0.6 * np.sin(3.0 * d)) @ weights
+
+    times = [0.0, 1.0, 3.0]
+    exact = solve_ivp(rates, (0.0, 3.0), theta, method="DOP853", t_eval=times, rtol=1e-13, atol=1e-13).y.T
+    run = simulate(PairPotential(ROUGH.coefficients), Atoms(theta, weights), times, rtol=1e-12)
+    expected = np.exp(-1j * np.arange(10) * exact[..., None]).mean(axis=1)
+    np.testing.assert_allclose(run.moments[:, :10], expected, rtol=0, atol=1e-10)
+
+
 def test_linear_theory_takes_pair_potentials():
     assert theory.dominant_mode(PairPotential((0.0, 0.1, 0.2, 0.01))).modes == (2,)
     assert theory.unstable_manifold(PairPotential.kuramoto()).growth_rate == pytest.approx(0.5)
@@ -137,6 +323,11 @@ def test_a_model_is_restored_from_its_parameters():
         (lambda: PairPotential.from_function(lambda x: x / 0.0 + 1j), "are not finite real numbers"),
         (lambda: PairPotential.from_function(3.0), "is not a function"),
         (lambda: PairPotential.hegselmann_krause(4.0), "radius = 4 is not allowed; give a number from 0.05"),
+        (lambda: PairPotential.hegselmann_krause(1.0, n_modes=0), "n_modes = 0 is not allowed; give an integer"),
+        (
+            lambda: PairPotential.hegselmann_krause(1.0, n_modes=9000),
+            "n_modes = 9000 is not allowed; give at most 8192",
+        ),
         (lambda: PairPotential.kuramoto("a"), "strength = 'a' is not a real number"),
     ],
 )
