@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
@@ -71,6 +71,7 @@ class ModelSection(Section):
     coefficients: Annotated[list[float], PlainValidator(row_of_numbers)] | None = None
     strength: Number | None = None
     radius: Number | None = None
+    kept_modes: Integer | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -143,27 +144,21 @@ class OutputSection(Section):
     cells: Integer | None = None
 
 
-class RunConfig(Section):
-    """A run: model, initial state, output times, solver, output.
+class ModelConfig(Section):
+    """The model of a run; other sections of a run file are not looked at.
 
     Attributes
     ----------
     interaction : ModelSection
         The section [model].
-    initial : InitialSection
-    time : TimeSection
-    solver : SolverSection
-    output : OutputSection
     """
 
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
     interaction: ModelSection = Field(alias="model")
-    initial: InitialSection = Field(default={}, validate_default=True)
-    time: TimeSection
-    solver: SolverSection = SolverSection()
-    output: OutputSection = OutputSection()
 
     @classmethod
-    def from_toml(cls, path: str | Path, options: Sections | None = None) -> RunConfig:
+    def from_toml(cls, path: str | Path, options: Sections | None = None) -> Self:
         """Read a run file; relative paths in it start from its folder.
 
         Parameters
@@ -184,7 +179,7 @@ class RunConfig(Section):
     @classmethod
     def from_sections(
         cls, sections: Mapping[str, Any], options: Sections | None = None, *, folder: Path | None = None
-    ) -> RunConfig:
+    ) -> Self:
         """Check what a run file says, after options have replaced some of it (see `from_toml`)."""
         merged = dict(sections)
         for name, values in (options or {}).items():
@@ -207,6 +202,27 @@ class RunConfig(Section):
     def model(self) -> Model:
         """The model of the run."""
         return make_model(self.interaction.parameters)
+
+
+class RunConfig(ModelConfig):
+    """A run: model, initial state, output times, solver, output.
+
+    Attributes
+    ----------
+    interaction : ModelSection
+        The section [model].
+    initial : InitialSection
+    time : TimeSection
+    solver : SolverSection
+    output : OutputSection
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    initial: InitialSection = Field(default={}, validate_default=True)
+    time: TimeSection
+    solver: SolverSection = SolverSection()
+    output: OutputSection = OutputSection()
 
     def initial_measure(self) -> InitialState:
         """The initial measure, with a record of where it came from."""

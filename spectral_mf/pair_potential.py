@@ -113,13 +113,16 @@ class PairPotential:
 
     @classmethod
     def hegselmann_krause(
-        cls, radius: float, strength: float = 1.0, diffusion: float = 0.0, n_modes: int = 256
+        cls, radius: float, strength: float = 1.0, diffusion: float = 0.0, kept_modes: int = 256
     ) -> PairPotential:
         """Bounded confidence: tokens closer than `radius` attract like strength times distance, others not at all.
 
         W = (strength/2) (radius^2 - theta^2) for |theta| < radius, else 0. The drift of a pair jumps from
-        strength * radius to 0 at the radius. Of its Fourier series n_modes are kept, which go through the jump over an
-        angle of about pi / n_modes and overshoot beside it by 9% of the jump (Gibbs) whatever their number.
+        strength * radius to 0 at the radius. The modes of its Fourier series that are kept go through the jump over
+        an angle of about pi / kept_modes, and overshoot beside it by 9% of the jump (Gibbs) whatever their number.
+
+        Rates k^2 W_k = (strength/pi) (sin(k radius)/k - radius cos(k radius)) do not fall with k: without noise the
+        finest scales that are kept grow too, and what comes of them depends on kept_modes. Noise damps them.
 
         Parameters
         ----------
@@ -127,7 +130,7 @@ class PairPotential:
             0.05 to pi, in radians.
         strength : float
         diffusion : float
-        n_modes : int
+        kept_modes : int
             1 to 8192; the coefficients fall like k^-2.
 
         References
@@ -135,9 +138,9 @@ class PairPotential:
         arXiv:2510.17629 (noisy Hegselmann-Krause): its W is minus ours, its gamma / l our strength.
         """
         reach = number_from_to("radius", radius, 0.05, np.pi)
-        if integer_at_least("n_modes", n_modes, 1) > MOST_MODES:
-            raise InputError(f"n_modes = {n_modes} is not allowed; give at most {MOST_MODES}.")
-        k = np.arange(1, n_modes + 1)
+        if integer_at_least("kept_modes", kept_modes, 1) > MOST_MODES:
+            raise InputError(f"kept_modes = {kept_modes} is not allowed; give at most {MOST_MODES}.")
+        k = np.arange(1, kept_modes + 1)
         # (1/pi) int_0^radius (strength/2) (radius^2 - x^2) cos(k x) dx
         tail = reach**2 * spherical_jn(1, k * reach) / (np.pi * k)
         values = finite_number("strength", strength) * np.append(reach**3 / (3.0 * np.pi), tail)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import i0, iv
 
 from spectral_mf import FourierDensity, InputError, StorageError, Trajectory, resume, solve
 from spectral_mf.cli.app import run as spectral_mf_command
@@ -112,6 +113,66 @@ def test_models_by_options(options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert spectral_mf_command(["solve", *options, "--modes", "1:0.1", "--t-end", "0.1", "-q"]) == 0
     assert Trajectory.load("run.h5").model == make_model({"type": options[1], **EXAMPLES[options[1]]})
+
+
+TURNING = [
+    {"query_key": [[b, 0.0], [0.0, b]], "value": [[v, 0.0], [0.0, v]], "beta": 2.0} for b, v in ((1, 1), (2, -0.5))
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "rates"),
+    [
+        (["--type", "Kuramoto", "--strength", "3", "--diffusion", "0.4"], [1.1, -1.6, -3.6]),
+        (["--type", "PairPotential", "--coefficients", "0.3,0.5,-0.2,0.1"], [0.5, -0.8, 0.9]),
+        (
+            ["--type", "HegselmannKrause", "--radius", "0.8", "--strength", "2", "--kept-modes", "2"],
+            [2.0 * (np.sin(0.8) - 0.8 * np.cos(0.8)) / np.pi, (np.sin(1.6) - 1.6 * np.cos(1.6)) / np.pi, 0.0],
+        ),
+        (
+            ["--type", "MultiHeadAttention", "--heads", json.dumps(TURNING)],
+            [k**2 * (iv(k, 2.0) / i0(2.0) / 2.0 - 0.5 * iv(k, 4.0) / i0(4.0) / 4.0) for k in (1, 2, 3)],
+        ),
+    ],
+)
+def test_linear_theory_of_any_model_that_has_one(options, rates, capsys):
+    assert spectral_mf_command(["linear", *options, "--modes", "3", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [row["growth_rate"] for row in answer["modes"]] == pytest.approx(rates, rel=1e-12, abs=1e-13)
+    assert all("overtaken_at_beta" not in row for row in answer["modes"])
+    assert answer["model"]["type"] == ("MultiHeadAttention" if "--heads" in options else "PairPotential")
+    assert spectral_mf_command(["linear", *options]) == 0
+    shown = capsys.readouterr().out
+    assert f"{answer['largest_rate']:.10g}" in shown
+    assert "overtakes" not in shown
+
+
+def test_linear_theory_takes_the_model_of_a_run_file(tmp_path, capsys):
+    (tmp_path / "run.toml").write_text('[model]\ntype = "Kuramoto"\nstrength = 3\n[odd]\nx = 1\n', encoding="utf-8")
+    assert spectral_mf_command(["linear", str(tmp_path / "run.toml"), "--diffusion", "0.4", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["largest_rate"] == pytest.approx(1.1, rel=1e-15)
+    assert answer["exit_time"]["growth_rate"] == answer["largest_rate"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--type", "MultiHeadAttention", "--heads", json.dumps(HEADS)], "modes of a perturbed uniform density do not"),
+        (
+            ["--type", "Kuramoto", "--dimension", "3"],
+            "PairPotential((0, 0.5), diffusion=0) has growth rates on the circ",
+        ),
+        (["--type", "Kuramoto", "--beta", "3"], "--beta is no parameter of Kuramoto, which has strength, diffusion"),
+        (["--type", "HegselmannKrause", "--radius", "1", "--kept-modes", "0"], "kept_modes = 0 is not allowed"),
+    ],
+)
+def test_what_has_no_linear_theory_says_so_in_one_sentence(options, sentence, capsys):
+    assert spectral_mf_command(["linear", *options]) == 2
+    shown, told = capsys.readouterr()
+    assert shown == ""
+    assert told.startswith(f"Error: {sentence}")
+    assert told.count("\n") == 1
 
 
 def test_tokens_become_a_density_without_growth_rates():

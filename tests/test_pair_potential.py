@@ -142,7 +142,7 @@ def test_poisson_kernels_of_oscillators_follow_the_closed_form(strength, method)
 
 
 @pytest.mark.parametrize(
-    "model", [PairPotential(ROUGH.coefficients), PairPotential.hegselmann_krause(1.0, 3.0, n_modes=32)]
+    "model", [PairPotential(ROUGH.coefficients), PairPotential.hegselmann_krause(1.0, 3.0, kept_modes=32)]
 )
 def test_spectral_and_characteristics_agree(model):
     runs = [
@@ -198,7 +198,7 @@ def test_hegselmann_krause_coefficients_are_those_of_the_parabola():
 
 @pytest.mark.parametrize("n_modes", [64, 256, 1024])
 def test_the_jump_of_hegselmann_krause_is_overshot_as_gibbs_says(n_modes):
-    model = PairPotential.hegselmann_krause(1.0, n_modes=n_modes)
+    model = PairPotential.hegselmann_krause(1.0, kept_modes=n_modes)
     assert model.bandwidth == n_modes
     theta = np.linspace(0.5, 1.5, 20001)
     velocity = model.velocity(Atoms([0.0]).moments(n_modes), theta)
@@ -323,10 +323,10 @@ def test_a_model_is_restored_from_its_parameters():
         (lambda: PairPotential.from_function(lambda x: x / 0.0 + 1j), "are not finite real numbers"),
         (lambda: PairPotential.from_function(3.0), "is not a function"),
         (lambda: PairPotential.hegselmann_krause(4.0), "radius = 4 is not allowed; give a number from 0.05"),
-        (lambda: PairPotential.hegselmann_krause(1.0, n_modes=0), "n_modes = 0 is not allowed; give an integer"),
+        (lambda: PairPotential.hegselmann_krause(1.0, kept_modes=0), "kept_modes = 0 is not allowed; give an integer"),
         (
-            lambda: PairPotential.hegselmann_krause(1.0, n_modes=9000),
-            "n_modes = 9000 is not allowed; give at most 8192",
+            lambda: PairPotential.hegselmann_krause(1.0, kept_modes=9000),
+            "kept_modes = 9000 is not allowed; give at most 8192",
         ),
         (lambda: PairPotential.kuramoto("a"), "strength = 'a' is not a real number"),
     ],

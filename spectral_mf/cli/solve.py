@@ -10,9 +10,20 @@ import typer
 
 from spectral_mf.carriers import carriers_in_use
 from spectral_mf.cli.ending import explained
-from spectral_mf.cli.options import Quiet
+from spectral_mf.cli.options import (
+    Beta,
+    Coefficients,
+    Diffusion,
+    Heads,
+    KeptModes,
+    ModelFile,
+    ModelType,
+    Normalization,
+    Quiet,
+    Radius,
+    Strength,
+)
 from spectral_mf.cli.progress import reporting
-from spectral_mf.models import MODELS
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
@@ -21,58 +32,23 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT = "run.h5"
 
-_MODEL, _TIME, _SOLVER, _OUTPUT = "Model", "Time", "Solver", "Output"
+_TIME, _SOLVER, _OUTPUT = "Time", "Solver", "Output"
 _INITIAL = "Initial state: one of the first five"
 
 # Values are taken as text and checked with those of the run file, by one set of rules.
 
 
 def solve(
-    run_file: Annotated[
-        Path | None, typer.Argument(metavar="RUN.toml", help="Run file; options replace what it says.")
-    ] = None,
-    beta: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Inverse temperature, >= 0.", rich_help_panel=_MODEL),
-    ] = None,
-    normalization: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="softmax (SA, default), none (USA), or peak (USA with time in units of e^-beta).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    diffusion: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER", help="Coefficient kappa of the second derivative (default 0).", rich_help_panel=_MODEL
-        ),
-    ] = None,
-    type: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=f"{', '.join(MODELS)} (default the first).", rich_help_panel=_MODEL),
-    ] = None,
-    heads: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JSON",
-            help='Of MultiHeadAttention, as [{"query_key": [[1, 0], [0, 1]], "value": ..., "beta": 2}].',
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    coefficients: Annotated[
-        str | None,
-        typer.Option(metavar="W_0,W_1,...", help="Fourier coefficients of a PairPotential.", rich_help_panel=_MODEL),
-    ] = None,
-    strength: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Of Kuramoto or HegselmannKrause (default 1).", rich_help_panel=_MODEL),
-    ] = None,
-    radius: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Of HegselmannKrause, in radians.", rich_help_panel=_MODEL),
-    ] = None,
+    run_file: ModelFile = None,
+    beta: Beta = None,
+    normalization: Normalization = None,
+    diffusion: Diffusion = None,
+    type: ModelType = None,
+    heads: Heads = None,
+    coefficients: Coefficients = None,
+    strength: Strength = None,
+    radius: Radius = None,
+    kept_modes: KeptModes = None,
     tokens: Annotated[
         str | None,
         typer.Option(
@@ -210,6 +186,7 @@ def solve(
             "coefficients": coefficients,
             "strength": strength,
             "radius": radius,
+            "kept_modes": kept_modes,
         },
         "initial": {
             "tokens": tokens,
