@@ -77,6 +77,72 @@ def test_a_value_that_is_not_allowed_is_for_its_case_to_refuse():
     assert math.isnan(plan(grid={"model": {"beta": [1.0, math.nan]}, "initial": {"seed": [1]}}).axes[0].values[1])
 
 
+TIED = [{"initial": {"uniform_tokens": [100, 1000]}, "model": {"beta": [4.6, 6.9]}}]
+
+
+def tied(**changes):
+    sections = {"grid": {"initial": {"seed": [3, 1, 2]}}, "together": TIED, "time": {"t_end": 1.0}}
+    return SweepPlan.from_sections({**sections, **changes})
+
+
+def test_keys_that_change_together_are_one_axis():
+    made = tied()
+    assert made.shape == (3, 2)
+    assert [axis.name for axis in made.axes] == ["seed", "uniform_tokens"]
+    assert made.case(3) == {
+        "initial": {"uniform_tokens": 1000, "seed": 1},
+        "model": {"beta": 6.9},
+        "time": {"t_end": 1.0},
+    }
+    assert made.describe(3) == "seed = 1, uniform_tokens = 1000, beta = 6.9"
+
+
+def test_a_tied_key_may_have_a_value_twice_and_is_part_of_the_identity():
+    again = [{"initial": {"uniform_tokens": [100, 1000]}, "model": {"beta": [4.6, 4.6]}}]
+    assert [tied(together=again).case(i)["model"]["beta"] for i in (0, 1)] == [4.6, 4.6]
+    assert tied(together=again).identity != tied().identity
+
+
+def test_token_files_of_tied_keys_are_part_of_the_identity(tmp_path):
+    for name in ("a.npy", "b.npy"):
+        np.save(tmp_path / name, np.arange(3.0))
+    tables = [{"model": {"beta": [1.0, 2.0]}, "initial": {"tokens": ["a.npy", "b.npy"]}}]
+
+    def made():
+        return SweepPlan.from_sections({"together": tables, "time": {"t_end": 1.0}}, folder=tmp_path)
+
+    before = made()
+    assert before.case(1)["initial"]["tokens"] == str(tmp_path / "b.npy")
+    assert before.identity == made().identity
+    identity = before.identity
+    np.save(tmp_path / "b.npy", np.arange(4.0))
+    assert made().identity != identity
+
+
+@pytest.mark.parametrize(
+    ("together", "sentence"),
+    [
+        (
+            [{"initial": {"uniform_tokens": [100, 1000]}, "model": {"beta": [4.6]}}],
+            "together.model.beta has 1 value and together.initial.uniform_tokens 2; they change together, so give as many.",
+        ),
+        ([{"model": {"beta": [4.6]}}], "a table [[together]] has fewer than two keys; a key that changes alone"),
+        ({"model": {"beta": [4.6]}}, "together = {'model': {'beta': [4.6]}} is no list of tables; write keys below a"),
+        ([3], "together = 3 is no table of keys; write them below a line [[together]]."),
+        ([{"beta": [1.0], "seed": [1]}], "together.beta names no section; write the key with its section, as in"),
+        ([*TIED, {"model": {"beta": [1.0], "diffusion": [0.0]}}], "two dimensions of the sweep would be called beta;"),
+        ([{"time": {"t_end": [1]}, "model": {"beta": [1.0]}}], "together.time is not allowed: all cases share their"),
+        ([{"initial": {"uniform_tokens": [9, 9]}, "model": {"beta": [1, 2]}}], "together.initial.uniform_tokens has 9"),
+        ([{"initial": {"uniform_tokens": [9, 99]}, "model": {"bta": [1, 2]}}], "model.bta is not known; did you mean"),
+    ],
+)
+def test_what_is_wrong_about_keys_that_change_together_gets_one_sentence(together, sentence):
+    with pytest.raises(InputError) as refused:
+        tied(together=together)
+    assert str(refused.value).startswith(sentence)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 
 from spectral_mf.arguments import finite_number, integer_at_least, positive_number
 from spectral_mf.errors import InputError
+from spectral_mf.wording import counted
 
 NAMED_STATES = "initials"
 """Section with a table for each named initial state."""
+
+TOGETHER = "together"
+"""Tables of keys that change together: one axis each."""
 
 _MOST_VALUES = 10_000_000
 
@@ -34,12 +38,15 @@ class Axis:
     labels : tuple
         What the file of the sweep calls the values: the values themselves, the names of initial states, or the JSON of
         what is no number.
+    tied : tuple of Axis
+        Keys that change together with this one: they have as many values, and make no dimension of their own.
     """
 
     section: str
     key: str
     values: tuple[Any, ...]
     labels: tuple[Any, ...]
+    tied: tuple[Axis, ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,39 +63,64 @@ class Axis:
         return np.array([str(label) for label in self.labels], dtype=object)
 
 
-def read_axes(grid: Mapping[str, Any], states: Mapping[str, Any]) -> tuple[Axis, ...]:
-    """Make the axes of a section [grid] and of the named initial states.
+def read_axes(grid: Mapping[str, Any], together: Sequence[Any], states: Mapping[str, Any]) -> tuple[Axis, ...]:
+    """Make the axes of a section [grid], of the tables [[together]] and of the named initial states, in this order.
 
     Parameters
     ----------
     grid : mapping
         A mapping from keys to values for each section of a run file.
+    together : sequence of mappings
+        Tables like `grid`, whose keys change together: the first one makes the axis, the others are tied to it.
     states : mapping
         A table for each named initial state.
 
     Raises
     ------
     InputError
-        If there is nothing to vary, or an axis is empty, has a value twice, or is not written as one.
+        If there is nothing to vary, or an axis is empty, has a value twice, or is not written as one; or if keys that
+        change together are fewer than two, or have unequal numbers of values.
     """
-    axes = []
-    for section, keys in grid.items():
-        if not isinstance(keys, Mapping):
-            raise InputError(f"grid.{section} names no section; write the key with its section, as in model.beta.")
-        axes += [_axis(section, key, asked) for key, asked in keys.items()]
+    axes = [_axis("grid", section, key, asked) for section, key, asked in _keys("grid", grid)]
+    axes += [_tied(table) for table in together]
     if states:
         axes.append(Axis("initial", "", tuple(states.values()), tuple(states)))
     if not axes:
         raise InputError("the grid is empty; give values for a key in the section [grid], as in model.beta = [1, 5].")
-    names = [axis.name for axis in axes]
+    names = [one.name for axis in axes for one in (axis, *axis.tied)]
     for name in names:
         if names.count(name) > 1 or name in ("time", "mode"):
-            raise InputError(f"two dimensions of the sweep would be called {name}; leave one of them out of [grid].")
+            raise InputError(f"two dimensions of the sweep would be called {name}; leave one of them out.")
     return tuple(axes)
 
 
-def _axis(section: str, key: str, asked: Any) -> Axis:
-    name = f"grid.{section}.{key}"
+def _keys(where: str, table: Any) -> list[tuple[str, str, Any]]:
+    """Section, key and values of all keys of a table."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where} = {table!r} is no table of keys; write them below a line [[{where}]].")
+    for section, keys in table.items():
+        if not isinstance(keys, Mapping):
+            raise InputError(f"{where}.{section} names no section; write the key with its section, as in model.beta.")
+    return [(section, key, asked) for section, keys in table.items() for key, asked in keys.items()]
+
+
+def _tied(table: Any) -> Axis:
+    """One axis of keys that change together."""
+    keys = _keys(TOGETHER, table)
+    if len(keys) < 2:
+        raise InputError(f"a table [[{TOGETHER}]] has fewer than two keys; a key that changes alone belongs in [grid].")
+    first, *rest = (_axis(TOGETHER, *key, distinct=i == 0) for i, key in enumerate(keys))
+    for other in rest:
+        if len(other.values) != len(first.values):
+            raise InputError(
+                f"{TOGETHER}.{other.section}.{other.key} has {counted(len(other.values), 'values')} and "
+                f"{TOGETHER}.{first.section}.{first.key} {len(first.values)}; they change together, so give as many."
+            )
+    return replace(first, tied=tuple(rest))
+
+
+def _axis(where: str, section: str, key: str, asked: Any, *, distinct: bool = True) -> Axis:
+    name = f"{where}.{section}.{key}"
     if isinstance(asked, Mapping):
         values: Sequence[Any] = _spaced(name, asked)
     elif isinstance(asked, list):
@@ -99,7 +131,7 @@ def _axis(section: str, key: str, asked: Any) -> Axis:
         raise InputError(f"{name} is empty: the sweep would have no case; give at least one value.")
     labels = [value if _is_plain(value) else json.dumps(value) for value in values]
     for i, label in enumerate(labels):
-        if label in labels[:i]:
+        if distinct and label in labels[:i]:
             raise InputError(f"{name} has {label} twice; give each value once.")
     return Axis(section, key, tuple(values), tuple(labels))
 

@@ -21,7 +21,7 @@ import spectral_mf
 from spectral_mf.arguments import integer_at_least
 from spectral_mf.config import RunConfig
 from spectral_mf.errors import InputError
-from spectral_mf.sweep.axes import NAMED_STATES, Axis, read_axes
+from spectral_mf.sweep.axes import NAMED_STATES, TOGETHER, Axis, read_axes
 
 DEFAULT_MODES = 32
 """Largest mode stored unless the section [output] has store_modes."""
@@ -77,8 +77,8 @@ class SweepPlan:
         Parameters
         ----------
         sections : mapping
-            Those of a run file, `grid` (a mapping from keys to values for each section) and `initials` (an initial
-            state for each name).
+            Those of a run file, `grid` (a mapping from keys to values for each section), `together` (a list of such
+            mappings, whose keys change together) and `initials` (an initial state for each name).
         folder : Path, optional
             Where relative paths start; by default the current folder.
 
@@ -90,11 +90,15 @@ class SweepPlan:
         rest = dict(sections)
         _refuse_unknown(rest)
         grid, states = (_table(rest, name) for name in ("grid", NAMED_STATES))
+        together = rest.pop(TOGETHER, [])
+        if not isinstance(together, list):
+            raise InputError(f"{TOGETHER} = {together!r} is no list of tables; write keys below a line [[{TOGETHER}]].")
         for name in rest:
             _table(rest, name, keep=True)
-        for name in ("time", "output"):
-            if name in grid:
-                raise InputError(f"grid.{name} is not allowed: all cases share their rows; put it in [{name}].")
+        for where, table in [("grid", grid), *((TOGETHER, table) for table in together)]:
+            for name in ("time", "output"):
+                if isinstance(table, Mapping) and name in table:
+                    raise InputError(f"{where}.{name} is not allowed: all cases share their rows; put it in [{name}].")
         for name, state in states.items():
             if not isinstance(state, Mapping):
                 raise InputError(f"{NAMED_STATES}.{name} = {state!r} is not an initial state; write a table for it.")
@@ -103,7 +107,7 @@ class SweepPlan:
         for key in _table(rest, "output", keep=True):
             if key != "store_modes":
                 raise InputError(f"output.{key} has no place in a sweep file; only output.store_modes has.")
-        plan = cls(rest, read_axes(grid, states), (folder or Path()).absolute())
+        plan = cls(rest, read_axes(grid, together, states), (folder or Path()).absolute())
         plan._check()
         return plan
 
@@ -135,7 +139,7 @@ class SweepPlan:
     def describe(self, number: int) -> str:
         """Where on the grid a case lies, in words."""
         place = np.unravel_index(number, self.shape)
-        return ", ".join(f"{axis.name} = {axis.labels[i]}" for axis, i in zip(self.axes, place, strict=True))
+        return ", ".join(f"{one.name} = {one.labels[i]}" for one, i in self._at(place))
 
     @cached_property
     def identity(self) -> str:
@@ -143,30 +147,31 @@ class SweepPlan:
         everything = {
             "spectral_mf": spectral_mf.__version__,
             "sections": self.sections,
-            "grid": [
-                {"section": axis.section, "key": axis.key, "values": axis.values, "labels": axis.labels}
-                for axis in self.axes
-            ],
+            "grid": [_stored(axis) for axis in self.axes],
             "token_files": {str(file): _digest(file) for file in self._token_files()},
         }
         return json.dumps(everything, default=str, sort_keys=True)
 
     def _token_files(self) -> list[Path]:
         named = [self.sections.get("initial", {}).get("tokens")]
-        for axis in self.axes:
+        for axis in (one for first in self.axes for one in (first, *first.tied)):
             if axis.section == "initial" and axis.key in ("tokens", ""):
                 named += [value if axis.key else value.get("tokens") for value in axis.values]
         return [self.folder / os.path.expanduser(name) for name in named if isinstance(name, str)]
 
     def _sections(self, place: Any) -> dict[str, Any]:
         merged = {name: dict(values) for name, values in self.sections.items()}
-        for axis, i in zip(self.axes, place, strict=True):
+        for axis, i in self._at(place):
             value = axis.values[i]
             merged[axis.section] = {**merged.get(axis.section, {}), **(value if not axis.key else {axis.key: value})}
         initial = merged.get("initial", {})
         if isinstance(initial.get("tokens"), str):
             initial["tokens"] = str(self.folder / os.path.expanduser(initial["tokens"]))
         return merged
+
+    def _at(self, place: Any) -> list[tuple[Axis, int]]:
+        """All that varies, tied keys too, with the number of its value."""
+        return [(one, int(i)) for axis, i in zip(self.axes, place, strict=True) for one in (axis, *axis.tied)]
 
     def _config(self, place: Any) -> RunConfig:
         return RunConfig.from_sections(self._sections(place))
@@ -188,12 +193,18 @@ class SweepPlan:
 
 
 def _refuse_unknown(sections: Mapping[str, Any]) -> None:
-    known = [field.alias or name for name, field in RunConfig.model_fields.items()] + ["grid", NAMED_STATES]
+    known = [field.alias or name for name, field in RunConfig.model_fields.items()] + ["grid", NAMED_STATES, TOGETHER]
     for name in sections:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean [{near[0]}]?" if near else f"a sweep has {', '.join(f'[{one}]' for one in known)}."
             raise InputError(f"section [{name}] is not known; {hint}")
+
+
+def _stored(axis: Axis) -> dict[str, Any]:
+    """An axis for the plan's identity."""
+    stored = {"section": axis.section, "key": axis.key, "values": axis.values, "labels": axis.labels}
+    return stored | ({"tied": [_stored(one) for one in axis.tied]} if axis.tied else {})
 
 
 def _table(sections: dict[str, Any], name: str, *, keep: bool = False) -> Mapping[str, Any]:

@@ -62,6 +62,11 @@ def _write(file: h5py.File, plan: SweepPlan, journal: Journal) -> None:
     scales = {axis.name: _scale(file, axis.name, axis.coordinate, f"{axis.section} {axis.key}") for axis in plan.axes}
     scales["time"] = _scale(file, "time", plan.times, "time")
     scales["mode"] = _scale(file, "mode", np.arange(plan.n_modes + 1), "Fourier mode k")
+    for axis in plan.axes:
+        for tied in axis.tied:
+            values = tied.coordinate
+            along = file.create_dataset(tied.name, data=values, dtype=_TEXT if values.dtype == object else values.dtype)
+            _describe(along, "1", f"{tied.section} {tied.key}", [scales[axis.name]])
     grid = tuple(axis.name for axis in plan.axes)
     lengths = {name: scale.shape[0] for name, scale in scales.items()}
     piece = _cases_a_piece(plan)
