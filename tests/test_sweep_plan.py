@@ -124,7 +124,7 @@ def test_token_files_of_tied_keys_are_part_of_the_identity(tmp_path):
     [
         (
             [{"initial": {"uniform_tokens": [100, 1000]}, "model": {"beta": [4.6]}}],
-            "together.model.beta has 1 value and together.initial.uniform_tokens 2; they change together, so give as many.",
+            "together.model.beta has 1 value and together.initial.uniform_tokens 2; they change together",
         ),
         ([{"model": {"beta": [4.6]}}], "a table [[together]] has fewer than two keys; a key that changes alone"),
         ({"model": {"beta": [4.6]}}, "together = {'model': {'beta': [4.6]}} is no list of tables; write keys below a"),
