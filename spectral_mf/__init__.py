@@ -15,12 +15,14 @@ __version__ = "0.1.0"
 _HOME = {
     "Atoms": "spectral_mf.atoms",
     "AttentionHead": "spectral_mf.attention_head",
+    "BrownianPath": "spectral_mf.brownian_path",
     "FourierDensity": "spectral_mf.fourier_density",
     "MultiHeadAttention": "spectral_mf.multi_head_attention",
     "PairPotential": "spectral_mf.pair_potential",
     "SelfAttention": "spectral_mf.self_attention",
     "PositionalAttention": "spectral_mf.positions",
     "Trajectory": "spectral_mf.trajectory",
+    "VectorFields": "spectral_mf.vector_fields",
     "SpectralMFError": "spectral_mf.errors",
     "InputError": "spectral_mf.errors",
     "StorageError": "spectral_mf.errors",
@@ -30,6 +32,7 @@ _HOME = {
     "solve": "spectral_mf.solvers",
     "resume": "spectral_mf.solvers",
     "solve_positions": "spectral_mf.solvers.positional",
+    "solve_common_noise": "spectral_mf.solvers.common_noise",
 }
 _MODULES = ("data", "diagnostics", "plotting", "solvers", "storage", "sweep", "theory", "validation")
 
