@@ -230,7 +230,7 @@ class PairPotential:
         ----------
         moments : ndarray of complex, shape (..., K + 1)
         """
-        c = np.asarray(moments)[..., : self.bandwidth + 1]
+        c = np.asarray(moments, dtype=np.complex128)[..., : self.bandwidth + 1]
         power = self._w[: c.shape[-1]] * (c.real**2 + c.imag**2)
         return np.asarray(0.5 * power[..., 0] + power[..., 1:].sum(axis=-1))
 

@@ -214,7 +214,7 @@ class SelfAttention:
         ----------
         moments : ndarray of complex, shape (..., K + 1)
         """
-        c = np.asarray(moments)[..., : self.bandwidth + 1]
+        c = np.asarray(moments, dtype=np.complex128)[..., : self.bandwidth + 1]
         power = c.real**2 + c.imag**2
         if self.beta == 0.0:
             return np.asarray(0.5 * power[..., 1:2].sum(axis=-1), dtype=np.float64)
