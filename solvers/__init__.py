@@ -1,4 +1,7 @@
-"""What moves a measure in time. Every method yields a `Snapshot` at each output time."""
+"""What moves a measure in time. Every method yields a `Snapshot` at each output time.
+
+With noise, `stationary_state` finds densities that nothing moves, and `continue_branch` follows them in a parameter.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ _HOME = {
     "solve": "spectral_mf.solvers.run",
     "resume": "spectral_mf.solvers.run",
     "solve_sweep": "spectral_mf.solvers.sweep",
+    "solve_positions": "spectral_mf.solvers.positional",
+    "stationary_state": "spectral_mf.solvers.stationary",
+    "continue_branch": "spectral_mf.solvers.continuation",
 }
 
-__all__ = ["resume", "solve", "solve_sweep"]
+__all__ = ["continue_branch", "resume", "solve", "solve_positions", "solve_sweep", "stationary_state"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,3 +26,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'spectral_mf.solvers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ At κ = J_k, densities of period 2π/k leave the uniform one along c_2k ∝ c_k�
 
 a < 0: the branch |c_k|² = -λ_k/a exists where the uniform density is unstable, and starts from zero there (continuous
 transition). a > 0: it exists at more noise than J_k and is unstable, and the density jumps (discontinuous, hysteresis).
-For USA a has the sign of 2 I_2k - I_k.
+For USA a has the sign of 2 I_2k - I_k. A pair potential has J_k = W_k, and a as USA.
 
 References
 ----------
@@ -31,6 +31,7 @@ from spectral_mf import bessel
 from spectral_mf.arguments import check_model, integer_at_least
 from spectral_mf.errors import InputError
 from spectral_mf.model import Model
+from spectral_mf.pair_potential import PairPotential
 from spectral_mf.self_attention import SelfAttention
 
 FloatArray = NDArray[np.float64]
@@ -86,15 +87,15 @@ def selection_noise(model: Model, k: int) -> float:
     return (above - below) / (2 * k - 1)
 
 
-def cubic_coefficient(model: SelfAttention, k: int = 1) -> float:
+def cubic_coefficient(model: SelfAttention | PairPotential, k: int = 1) -> float:
     """The coefficient a of |c_k|² c_k in dc_k/dt at κ = J_k; negative where the transition is continuous.
 
-    k² J_k (2 J_2k - J_k) / (2 (J_k - J_2k)) for USA. For SA, with R_k = I_k/I_0,
+    k² J_k (2 J_2k - J_k) / (2 (J_k - J_2k)) for USA and pair potentials. For SA, with R_k = I_k/I_0,
     k² J_k (1 - R_k) (2 J_2k - J_k + J_k R_2k - 2 J_k R_k) / (2 (J_k - J_2k)).
 
     Parameters
     ----------
-    model : SelfAttention
+    model : SelfAttention or PairPotential
         Its own diffusion does not matter.
     k : int
         Mode, >= 1; densities are taken to have period 2π/k.
@@ -102,17 +103,19 @@ def cubic_coefficient(model: SelfAttention, k: int = 1) -> float:
     Raises
     ------
     InputError
-        If the model is not `SelfAttention`, or k no positive integer.
+        If the model is another, k no positive integer, J_k <= 0, or J_k <= J_2k, so that mode 2k is unstable too.
     """
-    if not isinstance(model, SelfAttention):
-        raise InputError(f"model = {model!r} has no closed form of this kind; give a SelfAttention.")
+    if not isinstance(model, (SelfAttention, PairPotential)):
+        raise InputError(f"model = {model!r} has no closed form of this kind; give a SelfAttention or PairPotential.")
     first, second = critical_noise(model, k), critical_noise(model, 2 * k)
     seen, bracket = 1.0, 2.0 * second - first
-    if model.normalization == "softmax":
+    if isinstance(model, SelfAttention) and model.normalization == "softmax":
         ratio, ratio_2 = bessel.ratio([k, 2 * k], model.beta)
         seen, bracket = 1.0 - ratio, bracket + first * (ratio_2 - 2.0 * ratio)
-    if first == 0.0:
-        raise InputError(f"mode {k} is not moved at beta = {model.beta:g}; give a mode that the kernel has.")
+    if first <= 0.0:
+        raise InputError(f"mode {k} is not brought forth by {model!r}; give a mode that the kernel has.")
+    if first <= second:
+        raise InputError(f"mode {2 * k} needs as much noise as mode {k} ({second:g}, {first:g}); give k = {2 * k}.")
     return float(k**2 * first * seen * bracket / (2.0 * (first - second)))
 
 

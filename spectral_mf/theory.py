@@ -4,11 +4,22 @@
 - `spectrum`: linear stability of any density, under any model.
 - `unstable_manifold`: the quasi-linear phase as a power series.
 - `linear_exit_time`, `exit_time`: when the linear phase ends, for given data and for random tokens.
+- `critical_noise`, `stabilising_noise`, `selection_noise`, `cubic_coefficient`, `tricritical_beta`: the noise that the
+  uniform density needs, and how it gives way with less.
+- `free_energy`, `free_energy_rate`, `dissipation`, `entropy`: what falls with noise.
 """
 
 from __future__ import annotations
 
+from spectral_mf.critical_noise import (
+    critical_noise,
+    cubic_coefficient,
+    selection_noise,
+    stabilising_noise,
+    tricritical_beta,
+)
 from spectral_mf.exit_statistics import ExitTime, exit_time, linear_exit_time
+from spectral_mf.free_energy import dissipation, entropy, free_energy, free_energy_rate
 from spectral_mf.growth_rates import DominantMode, dominant_mode, growth_rate, threshold
 from spectral_mf.spectrum import Spectrum, spectrum
 from spectral_mf.unstable_manifold import UnstableManifold, unstable_manifold
@@ -18,11 +29,20 @@ __all__ = [
     "ExitTime",
     "Spectrum",
     "UnstableManifold",
+    "critical_noise",
+    "cubic_coefficient",
+    "dissipation",
     "dominant_mode",
+    "entropy",
     "exit_time",
+    "free_energy",
+    "free_energy_rate",
     "growth_rate",
     "linear_exit_time",
+    "selection_noise",
     "spectrum",
+    "stabilising_noise",
     "threshold",
+    "tricritical_beta",
     "unstable_manifold",
 ]

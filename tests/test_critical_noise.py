@@ -107,5 +107,5 @@ def test_what_is_not_allowed():
         critical_noise(SelfAttention(1.0), 0)
     with pytest.raises(InputError, match="no closed form"):
         cubic_coefficient("model")
-    with pytest.raises(InputError, match="not moved at beta = 0"):
+    with pytest.raises(InputError, match=r"mode 2 is not brought forth by SelfAttention\(beta=0"):
         cubic_coefficient(SelfAttention(0.0), 2)

@@ -9,11 +9,16 @@ from scipy.optimize import brentq
 from scipy.special import i0, i1, iv, sici
 
 from spectral_mf import Atoms, FourierDensity, InputError, PairPotential, SelfAttention, solve, theory
-from spectral_mf.critical_noise import critical_noise, stabilising_noise
-from spectral_mf.free_energy import dissipation, free_energy, free_energy_rate
-from spectral_mf.solvers.continuation import continue_branch
-from spectral_mf.solvers.stationary import stationary_state
+from spectral_mf.solvers import continue_branch, stationary_state
 from spectral_mf.storage.kinds import restore_model
+from spectral_mf.theory import (
+    critical_noise,
+    cubic_coefficient,
+    dissipation,
+    free_energy,
+    free_energy_rate,
+    stabilising_noise,
+)
 from spectral_mf.validation.particles import TokenVelocity, simulate
 
 DENSITY = FourierDensity.from_modes({1: 0.2, 2: 0.1j, 3: 0.05 - 0.02j})
@@ -227,7 +232,9 @@ def test_bounded_confidence_jumps_to_a_cluster_below_a_radius_and_glides_above(r
     square = clusters.order_parameter[1:3] ** 2
     bends = (clusters.values[1:3] - w1) / square
     bend = (bends[0] * square[1] - bends[1] * square[0]) / (square[1] - square[0])
-    assert bend == pytest.approx(w1 * (2.0 * w2 - w1) / (2.0 * (w1 - w2)), abs=1e-4 * w1)
+    expected = w1 * (2.0 * w2 - w1) / (2.0 * (w1 - w2))
+    assert bend == pytest.approx(expected, abs=1e-4 * w1)
+    assert cubic_coefficient(first.state.model) == pytest.approx(expected, rel=1e-12)
     folds = clusters.of_kind("fold")
     assert len(folds) == (1 if radius < TURNING_RADIUS else 0)
     if folds:
@@ -327,6 +334,11 @@ def test_a_model_is_restored_from_its_parameters():
         (
             lambda: PairPotential.hegselmann_krause(1.0, kept_modes=9000),
             "kept_modes = 9000 is not allowed; give at most 8192",
+        ),
+        (lambda: cubic_coefficient(PairPotential((0.0, -0.5))), "mode 1 is not brought forth by PairPotential"),
+        (
+            lambda: cubic_coefficient(PairPotential((0.0, 0.5, 0.5))),
+            "mode 2 needs as much noise as mode 1 \\(0.5, 0.5\\)",
         ),
         (lambda: PairPotential.kuramoto("a"), "strength = 'a' is not a real number"),
     ],

@@ -419,8 +419,8 @@ def _march(method: str, layer_step: float | None, model: Model, kernel_modes: in
 def _tokens_of(model: Model, start: Snapshot, options: MarchOptions) -> Atoms:
     if model.diffusion > 0.0:
         raise InputError(
-            f"diffusion = {model.diffusion:g} moves tokens at random, which is not implemented; use diffusion = 0, or "
-            "solve the density's equation."
+            f"diffusion = {model.diffusion:g} moves tokens at random; use "
+            "spectral_mf.validation.noisy_particles.simulate_noisy, or diffusion = 0."
         )
     if not isinstance(start.measure, Atoms):
         raise InputError(f"particles start from Atoms, not from {start.measure!r}; draw tokens from it with sample().")
