@@ -13,10 +13,12 @@ from spectral_mf.cluster_history import ClusterHistory, clusters
 from spectral_mf.config import RunConfig
 from spectral_mf.errors import InputError, StoppedEarly
 from spectral_mf.growth_rates import dominant_mode
+from spectral_mf.model import Model
 from spectral_mf.solvers.run import solve
 from spectral_mf.sweep import CaseResult, SweepPlan, SweepSummary, carry_out
 from spectral_mf.sweep.carry_out import Report
 from spectral_mf.sweep.plan import DEFAULT_MODES
+from spectral_mf.sweep.results import VARIABLES
 from spectral_mf.trajectory import Trajectory
 
 FloatArray = NDArray[np.float64]
@@ -122,7 +124,7 @@ def solve_case(number: int, sections: Mapping[str, Any]) -> CaseResult:
         "energy": run.energy,
         "n_clusters": history.counts.astype(np.int32),
         "energy_log_unit": np.float64(model.energy_log_unit),
-        "k_max": np.int32(dominant_mode(model).modes[0]),
+        "k_max": np.int32(_fastest_mode(model)),
         "exit_time": np.float64(_exit_time(run)),
         "formation_time": np.float64(_formation_time(history)),
         "last_time": run.t[-1],
@@ -150,6 +152,11 @@ def first_reached(t: FloatArray, size: ArrayLike, level: float) -> float:
         return float(t[row])
     share = np.log(level / sizes[row - 1]) / np.log(sizes[row] / sizes[row - 1])
     return float(t[row - 1] + share * (t[row] - t[row - 1]))
+
+
+def _fastest_mode(model: Model) -> int:
+    """Mode that grows fastest about the uniform density; the fill value where modes do not grow each by itself."""
+    return dominant_mode(model).modes[0] if model.has_growth_rates else int(VARIABLES["k_max"].fill)
 
 
 def _exit_time(run: Trajectory) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import xarray
 
-from spectral_mf import FourierDensity, SelfAttention, StorageError, Trajectory, diagnostics, solve
+from spectral_mf import FourierDensity, InputError, SelfAttention, StorageError, Trajectory, diagnostics, solve
 from spectral_mf.solvers import solve_sweep
 from spectral_mf.solvers.sweep import first_reached, solve_case
 from spectral_mf.storage.publishing import Claim
@@ -46,6 +46,18 @@ class Threads:
     def renew(self):
         raise AssertionError("no thread dies")
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.executor.shutdown()
+
+
+@pytest.fixture
+def by_a_thread(monkeypatch):
+    """What is not about processes does without the time they take to start."""
+    monkeypatch.setattr("spectral_mf.sweep.carry_out.workers_for", lambda count, scheduler: Threads(1))
+
 
 def numbered(number, sections):
     """A case that costs nothing: its number, or an error."""
@@ -60,6 +72,16 @@ def environment(number, sections):
         os.kill(os.getpid(), signal.SIGKILL)
     threads = [int(os.environ[name]) for name in THREADS]
     return CaseResult(number, "complete", "", {"last_time": np.float64(max(threads))})
+
+
+def counting(number, sections):
+    """A case that notes that it is computed, and fails where beta is 5 until it is told that all is well."""
+    folder = sections["initial"]["tokens"]
+    with open(f"{folder}/computed", "a") as file:
+        print(number, file=file)
+    if sections["model"]["beta"] == 5.0 and not os.path.exists(f"{folder}/mended"):
+        raise MemoryError("no memory\0 today \udcff")
+    return CaseResult(number, "complete", "", {"energy": np.array([float(number), 0.0])})
 
 
 def slow(number, sections):
@@ -106,6 +128,37 @@ def test_exit_and_formation_times_are_those_of_the_run(tmp_path):
         assert file["formation_time"][0, 0] == pytest.approx(formed, abs=0.05)
         assert file["n_clusters"][0, 0, -1] == 3
         assert file["modes"].asstr()[:].tolist() == ["3:0.01"]
+
+
+def test_models_without_rates_or_energies_leave_them_out():
+    """General matrices: modes about the uniform density do not grow each by itself."""
+    head = {"query_key": [[1.0, 0.2], [0.2, -0.5]], "value": [[1.0, 0.5], [0.0, 1.0]], "beta": 5.0}
+    asked = sections(initial={"seed": [1]}) | {"model": {"type": "MultiHeadAttention", "heads": [head]}}
+    asked["grid"].pop("model")
+    made = solve_case(0, SweepPlan.from_sections(asked).case(0))
+    assert made.outcome == "complete"
+    assert made.values["k_max"] == -1
+    assert np.isnan(made.values["energy"]).all()
+    assert np.isfinite(made.values["moment_real"]).all()
+
+
+def test_blocks_of_cases_go_where_they_belong(tmp_path, by_a_thread):
+    """More than a chunk, whose side does not divide that of the grid."""
+    grid = {"model": {"beta": [1.0, 2.0]}, "initial": {"seed": list(range(7)), "noise_points": [64, 65, 66, 67, 68]}}
+    asked = sections() | {"grid": grid, "time": {"t_end": 1.0, "dt": 1.0 / 511}}  # 135 kB a case: 7 of 70 a chunk
+    plan = SweepPlan.from_sections(asked)
+    place = tmp_path / "s.h5"
+    journal = Journal.create(journal_of(place), plan.identity)
+    for number in range(70):
+        moments = np.full((512, 33), float(number))
+        journal.append([CaseResult(number, "complete", f"case {number}", {"moment_real": moments})])
+    journal.close()
+    carry_out(plan, place, numbered, workers=1, resume=True)
+    with h5py.File(place) as file:
+        assert file["moment_real"].chunks == (1, 1, 5, 512, 33)
+        expected = np.broadcast_to(np.arange(70.0).reshape(2, 7, 5, 1, 1), (2, 7, 5, 512, 33))
+        np.testing.assert_array_equal(file["moment_real"][:], expected)
+        assert file["message"].asstr()[1, 6, 3] == "case 68"
 
 
 def test_first_reached_is_exact_for_exponential_growth():
@@ -232,6 +285,69 @@ def test_resuming_computes_only_what_is_missing(tmp_path):
     carry_out(plan, place, environment, workers=1, resume=True, report=seen.append)  # nothing is left to do
     assert place.read_bytes() == before
     assert seen[-1].finished == 12
+
+
+def counted_plan(tmp_path):
+    grid = {"model": {"beta": [1.0, 5.0, 7.0], "diffusion": [0.0, 0.1, 0.2, 0.3]}}
+    initial = {"tokens": str(tmp_path)}
+    return SweepPlan.from_sections({"grid": grid, "initial": initial, "time": {"t_end": 1.0, "dt": 1.0}})
+
+
+def computed(tmp_path):
+    """Numbers of the cases that were computed since it was asked last."""
+    numbers = sorted(int(line) for line in (tmp_path / "computed").read_text().split())
+    (tmp_path / "computed").unlink()
+    return numbers
+
+
+def test_resuming_tries_failed_cases_again_in_a_journal_and_in_a_finished_file(tmp_path, by_a_thread):
+    plan, place = counted_plan(tmp_path), tmp_path / "s.h5"
+
+    def stop_late(progress):
+        if progress.failed == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(plan, place, counting, workers=1, report=stop_late)
+    assert set(computed(tmp_path)) >= {4, 5, 6, 7}
+    made = carry_out(plan, place, counting, workers=1, resume=True)
+    assert {4, 5, 6, 7} <= set(computed(tmp_path)) <= set(range(4, 12))
+    assert made.outcomes == {"complete": 8, "stopped": 0, "failed": 4}
+    assert list(made.messages) == ["MemoryError: no memory\\0 today \\udcff"]  # in words that HDF5 can hold
+    failing = place.read_bytes()
+    assert carry_out(plan, place, counting, workers=1, resume=True) == made  # the finished file
+    assert computed(tmp_path) == [4, 5, 6, 7]
+    assert place.read_bytes() == failing
+    (tmp_path / "mended").touch()
+    made = carry_out(plan, place, counting, workers=1, resume=True)
+    assert computed(tmp_path) == [4, 5, 6, 7]
+    assert made.outcomes["complete"] == 12
+    assert not journal_of(place).exists()
+    carry_out(plan, tmp_path / "straight.h5", counting, workers=1)
+    assert place.read_bytes() == (tmp_path / "straight.h5").read_bytes()
+
+
+def test_a_second_try_that_is_cut_off_leaves_the_finished_file_and_goes_on(tmp_path, by_a_thread):
+    plan, place = counted_plan(tmp_path), tmp_path / "s.h5"
+    carry_out(plan, place, counting, workers=1)
+    failing = place.read_bytes()
+    computed(tmp_path)
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    (tmp_path / "mended").touch()
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(plan, place, counting, workers=1, resume=True, report=stop)
+    assert place.read_bytes() == failing
+    carry_out(plan, place, counting, workers=1, resume=True)
+    assert computed(tmp_path) == [4, 5, 6, 7]
+    assert read_sweep(place).outcomes["complete"] == 12
+
+
+def test_resume_and_overwrite_exclude_each_other(tmp_path):
+    with pytest.raises(InputError, match="resume keeps the finished cases and overwrite drops them"):
+        solve_sweep(sections(), tmp_path / "s.h5", resume=True, overwrite=True)
 
 
 @pytest.mark.slow

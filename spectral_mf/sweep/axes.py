@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -22,7 +23,8 @@ NAMED_STATES = "initials"
 TOGETHER = "together"
 """Tables of keys that change together: one axis each."""
 
-_MOST_VALUES = 10_000_000
+MOST_CASES = 1_000_000
+"""Largest number of cases: the process that keeps the results has an entry of its index for each."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Axis:
     @property
     def coordinate(self) -> NDArray[Any]:
         """Labels as an array: of integers or floats if they are numbers, else of text; shape (n,)."""
-        if all(isinstance(label, int) for label in self.labels):
+        if all(isinstance(label, int) and abs(label) < 2**63 for label in self.labels):
             return np.array(self.labels, dtype=np.int64)
         if all(isinstance(label, (int, float)) for label in self.labels):
             return np.array(self.labels, dtype=np.float64)
@@ -91,6 +93,12 @@ def read_axes(grid: Mapping[str, Any], together: Sequence[Any], states: Mapping[
     for name in names:
         if names.count(name) > 1 or name in ("time", "mode"):
             raise InputError(f"two dimensions of the sweep would be called {name}; leave one of them out.")
+    n_cases = math.prod(len(axis.values) for axis in axes)
+    if n_cases > MOST_CASES:
+        raise InputError(
+            f"the grid has {n_cases} cases ({' x '.join(f'{len(axis.values)} of {axis.name}' for axis in axes)}); a "
+            f"sweep has at most {MOST_CASES}: split it along an axis into several."
+        )
     return tuple(axes)
 
 
@@ -123,16 +131,20 @@ def _axis(where: str, section: str, key: str, asked: Any, *, distinct: bool = Tr
     name = f"{where}.{section}.{key}"
     if isinstance(asked, Mapping):
         values: Sequence[Any] = _spaced(name, asked)
-    elif isinstance(asked, list):
-        values = asked
+    elif isinstance(asked, (list, tuple, range)):
+        values = list(asked)
+    elif isinstance(asked, np.ndarray) and asked.ndim == 1:
+        values = asked.tolist()
     else:
         raise InputError(f"{name} = {asked!r} is not a row of values; give a list, or start, stop and count.")
     if not values:
         raise InputError(f"{name} is empty: the sweep would have no case; give at least one value.")
-    labels = [value if _is_plain(value) else json.dumps(value) for value in values]
-    for i, label in enumerate(labels):
-        if distinct and label in labels[:i]:
+    labels = [value if _is_plain(value) else json.dumps(value, default=str) for value in values]
+    seen = set()
+    for label in labels:
+        if distinct and label in seen:
             raise InputError(f"{name} has {label} twice; give each value once.")
+        seen.add(label)
     return Axis(section, key, tuple(values), tuple(labels))
 
 
@@ -150,8 +162,8 @@ def _spaced(name: str, asked: Mapping[str, Any]) -> list[Any]:
         if key not in asked:
             raise InputError(f"{name}.{key} is missing; give start, stop and count, or a list of values.")
     count = integer_at_least(f"{name}.count", asked["count"], 1)
-    if count > _MOST_VALUES:
-        raise InputError(f"{name}.count = {count} is too large; give at most {_MOST_VALUES}.")
+    if count > MOST_CASES:
+        raise InputError(f"{name}.count = {count} is too large: a sweep has at most {MOST_CASES} cases; split it.")
     ends = [finite_number(f"{name}.{key}", asked[key]) for key in ("start", "stop")]
     spacing = asked.get("spacing", "linear")
     if spacing == "log":

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from spectral_mf.errors import StorageError
+from spectral_mf.errors import InputError, StorageError
 from spectral_mf.storage.publishing import Claim, checked_place
 from spectral_mf.storage.uninterrupted import uninterrupted
 from spectral_mf.sweep.bundles import CaseFunction, run_cases
 from spectral_mf.sweep.journal import Journal, journal_of
 from spectral_mf.sweep.plan import SweepPlan
-from spectral_mf.sweep.sweep_file import SweepSummary, is_sweep, read_sweep, stored_plan, write_sweep
+from spectral_mf.sweep.results import bytes_of_case
+from spectral_mf.sweep.sweep_file import SweepSummary, is_sweep, read_sweep, stored_plan, stored_results, write_sweep
 from spectral_mf.sweep.workers import DaskCluster, Processes, workers_for
 
 
@@ -69,7 +71,8 @@ def carry_out(
     scheduler : str, optional
         Dask's scheduler, "tcp://HOST:PORT", or "local"; by default processes of this machine.
     resume : bool
-        Whether cases that an earlier session of the same sweep has finished are taken over.
+        Whether cases that an earlier session of the same sweep has finished are taken over. Those that failed are
+        tried again.
     overwrite : bool
         Whether an existing file, or the finished cases of an earlier sweep, may be replaced.
     report : callable, optional
@@ -82,20 +85,26 @@ def carry_out(
     StorageError
         If the file exists, another sweep is writing it, or it cannot be written.
     """
+    if resume and overwrite:
+        raise InputError("resume keeps the finished cases and overwrite drops them; leave one of them out.")
     place = checked_place(output, overwrite=overwrite or resume)
     hired = workers_for(workers, scheduler)
     claim = Claim(place)
     try:
-        if resume and _is_done(place, plan):
+        done = _stored(place, plan) if resume else None
+        if done is not None and not done.outcomes["failed"]:
             journal_of(place).unlink(missing_ok=True)
-            return read_sweep(place)
-        checked_place(place, overwrite=overwrite)
+            return done
+        checked_place(place, overwrite=overwrite or done is not None)
         journal = _journal(place, plan, resume=resume, overwrite=overwrite)
         try:
+            if done is not None:
+                _take_over(place, plan, journal)
+            _check_room(place, plan, journal)
             _compute_missing(plan, journal, function, hired, report)
             with uninterrupted():
                 write_sweep(place, plan, journal)
-                journal.path.unlink()
+                journal.path.unlink(missing_ok=True)
         finally:
             journal.close()
             if not journal.finished:  # nothing is lost, and the next sweep finds its place free
@@ -112,7 +121,8 @@ def _compute_missing(
     hired: Processes | DaskCluster,
     report: Report | None,
 ) -> None:
-    missing = [number for number in range(plan.n_cases) if number not in journal.finished]
+    finished = journal.finished
+    missing = [number for number in range(plan.n_cases) if number not in finished]
     if not missing:
         return
     with hired:
@@ -142,15 +152,40 @@ class _Meter:
         self._report(SweepProgress(finished, self._total, self._journal.failed, rate, left))
 
 
-def _is_done(place: Path, plan: SweepPlan) -> bool:
-    """Whether the file holds this sweep already; StorageError if it holds something else."""
+def _stored(place: Path, plan: SweepPlan) -> SweepSummary | None:
+    """What the file holds of this sweep; None if there is no file, StorageError if it holds something else."""
     if not place.exists():
-        return False
+        return None
     if not is_sweep(place):
         raise StorageError(f"{place} is not the file of a sweep; choose another name.")
     if (differs := _difference(stored_plan(place), plan.identity)) is not None:
         raise StorageError(f"{place} holds another sweep ({differs} differs); choose another name.")
-    return True
+    return read_sweep(place)
+
+
+def _take_over(place: Path, plan: SweepPlan, journal: Journal) -> None:
+    """Take the cases of a finished sweep that did not fail into the journal, where it has them not."""
+    for results in stored_results(place, plan):
+        kept = [one for one in results if one.outcome != "failed" and one.number not in journal.finished]
+        if kept:
+            journal.append(kept)
+
+
+def _check_room(place: Path, plan: SweepPlan, journal: Journal) -> None:
+    """Refuse a sweep that has no room for its journal and its file now, rather than hours later."""
+    to_come = 2 * plan.n_cases - len(journal.finished)
+    needed = to_come * bytes_of_case(len(plan.times), plan.n_modes)
+    free = shutil.disk_usage(place.parent).free
+    if needed > free:
+        raise StorageError(
+            f"{plan.n_cases} cases of {len(plan.times)} rows and {plan.n_modes + 1} modes need {_in_megabytes(needed)} "
+            f"in {place.parent}, journal and file, where {_in_megabytes(free)} are free; free some, choose another "
+            "place, or store fewer rows or modes."
+        )
+
+
+def _in_megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.3g} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:.3g} GB"
 
 
 def _journal(place: Path, plan: SweepPlan, *, resume: bool, overwrite: bool) -> Journal:
@@ -174,6 +209,7 @@ def _journal(place: Path, plan: SweepPlan, *, resume: bool, overwrite: bool) -> 
             f"{path} holds cases of another sweep ({differs} differs); choose another output file, or resume with the "
             "plan as it was."
         )
+    old.forget_failures()
     return old.go_on()
 
 

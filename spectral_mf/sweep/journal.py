@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, KeysView, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,15 +34,23 @@ class Journal:
     path : Path
     identity : str
         What the sweep is (see `SweepPlan.identity`).
-    failed : int
-        Number of failed cases in it.
+
+    Raises
+    ------
+    StorageError
+        If the file cannot be read, or is not one.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.failed = 0
-        self._ends: dict[int, tuple[int, int]] = {}
-        self._file: BinaryIO = path.open("rb")
+        self._places: dict[int, tuple[int, int]] = {}
+        self._failed: set[int] = set()
+        try:
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be read ({error.strerror}); mend its permissions, or choose another output file."
+            ) from error
         try:
             if self._file.read(len(_MAGIC)) != _MAGIC:
                 raise StorageError(f"{path} is not a journal of a sweep; move it away, or choose another output file.")
@@ -68,16 +76,29 @@ class Journal:
         """Make it ready to be appended to; what a kill left unfinished is cut off."""
         self._file.close()
         try:
-            self._file = self.path.open("r+b")
+            self._file = self.path.open(
+                "r+b", buffering=0
+            )  # nothing that a full disk refused waits to be written again
             self._file.truncate(self._end)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written ({error.strerror}); mend its permissions.") from error
         return self
 
     @property
-    def finished(self) -> frozenset[int]:
-        """Numbers of the finished cases."""
-        return frozenset(self._ends)
+    def finished(self) -> KeysView[int]:
+        """Numbers of the finished cases, as they come."""
+        return self._places.keys()
+
+    @property
+    def failed(self) -> int:
+        """Number of failed cases among them."""
+        return len(self._failed)
+
+    def forget_failures(self) -> None:
+        """Take the failed cases for missing: what they come to next time counts."""
+        for number in self._failed:
+            del self._places[number]
+        self._failed.clear()
 
     def append(self, results: Sequence[CaseResult]) -> None:
         """Put results on disk, and come back when they are there.
@@ -90,8 +111,9 @@ class Journal:
         contents = [result.to_bytes() for result in results]
         try:
             self._file.seek(self._end)
-            self._file.write(b"".join(_record(content) for content in contents))
-            self._file.flush()
+            left = memoryview(b"".join(_record(content) for content in contents))
+            while left:
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise StorageError(
@@ -103,7 +125,7 @@ class Journal:
 
     def read(self, number: int) -> CaseResult:
         """One finished case."""
-        start, length = self._ends[number]
+        start, length = self._places[number]
         self._file.seek(start)
         return CaseResult.from_bytes(self._file.read(length))
 
@@ -112,8 +134,11 @@ class Journal:
         self._file.close()
 
     def _note(self, result: CaseResult, start: int, length: int) -> None:
-        self._ends[result.number] = (start, length)
-        self.failed += result.outcome == "failed"
+        self._places[result.number] = (start, length)  # the last record of a case is the one that counts
+        if result.outcome == "failed":
+            self._failed.add(result.number)
+        else:
+            self._failed.discard(result.number)
 
     def _scan(self) -> Iterator[tuple[int, bytes]]:
         """Start and content of each whole record; the file is left at the end of the last."""

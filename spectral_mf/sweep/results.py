@@ -45,12 +45,26 @@ VARIABLES: Mapping[str, Variable] = {
     "energy": Variable(("time",), "exp(energy_log_unit)", "interaction energy; nan if the model has none"),
     "n_clusters": Variable(("time",), "1", "number of clusters", -1),
     "energy_log_unit": Variable((), "1", "energies are in units of the exponential of this"),
-    "k_max": Variable((), "1", "mode that grows fastest about the uniform density; the lower one in a tie", -1),
+    "k_max": Variable(
+        (),
+        "1",
+        "mode that grows fastest about the uniform density (the lower one in a tie), if each grows by itself",
+        -1,
+    ),
     "exit_time": Variable((), "1", "time at which the largest |c_k|, k >= 1, first reaches 0.1"),
     "formation_time": Variable((), "1", "time at which all clusters are narrower than the resolution of clusters"),
     "last_time": Variable((), "1", "last output time that was reached"),
 }
 """What is kept of a case beside its outcome and message."""
+
+
+def bytes_of_case(n_times: int, n_modes: int) -> int:
+    """Size of the numbers of one case with all its rows."""
+    lengths = {"time": n_times, "mode": n_modes + 1}
+    return sum(
+        np.dtype(variable.dtype).itemsize * math.prod(lengths[one] for one in variable.dimensions)
+        for variable in VARIABLES.values()
+    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import contextlib
 import json
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,42 +65,58 @@ def _write(file: h5py.File, plan: SweepPlan, journal: Journal) -> None:
     scales["mode"] = _scale(file, "mode", np.arange(plan.n_modes + 1), "Fourier mode k")
     for axis in plan.axes:
         for tied in axis.tied:
-            values = tied.coordinate
-            along = file.create_dataset(tied.name, data=values, dtype=_TEXT if values.dtype == object else values.dtype)
-            _describe(along, "1", f"{tied.section} {tied.key}", [scales[axis.name]])
+            _describe(_labels(file, tied.name, tied.coordinate), "1", f"{tied.section} {tied.key}", [scales[axis.name]])
     grid = tuple(axis.name for axis in plan.axes)
     lengths = {name: scale.shape[0] for name, scale in scales.items()}
-    piece = _cases_a_piece(plan)
+    most_rows = max(1, _CHUNK_BYTES // (8 * (plan.n_modes + 1)))
     datasets = {}
     for name, variable in VARIABLES.items():
         dimensions = (*grid, *variable.dimensions)
         shape = tuple(lengths[dimension] for dimension in dimensions)
-        chunks = (*(1 for _ in grid[:-1]), piece, *shape[len(grid) :])
+        tail = (min(lengths[one], most_rows if one == "time" else lengths[one]) for one in variable.dimensions)
+        chunks = (*_block_shape(plan), *tail)
         datasets[name] = file.create_dataset(name, shape, variable.dtype, chunks=chunks, fillvalue=variable.fill)
         datasets[name].attrs["_FillValue"] = np.array([variable.fill], dtype=variable.dtype)
         _describe(datasets[name], variable.units, variable.long_name, [scales[one] for one in dimensions])
     for name, long_name in (("outcome", f"what became of the case: {', '.join(OUTCOMES)}"), ("message", "why")):
         datasets[name] = file.create_dataset(name, plan.shape, _TEXT)
         _describe(datasets[name], "1", long_name, [scales[one] for one in grid])
-    inner = plan.shape[-1]
-    for first in range(0, plan.n_cases, inner):
-        place = np.unravel_index(first, plan.shape)[:-1]
-        for start in range(0, inner, piece):
-            results = [journal.read(first + i) for i in range(start, min(start + piece, inner))]
-            here = (*(int(i) for i in place), slice(start, start + len(results)))
-            for name, variable in VARIABLES.items():
-                shape = (len(results), *(lengths[dimension] for dimension in variable.dimensions))
-                datasets[name][here] = _together(results, name, variable, shape)
-            datasets["outcome"][here] = [result.outcome for result in results]
-            datasets["message"][here] = [result.message for result in results]
+    for here, numbers in _blocks(plan):
+        results = [journal.read(int(number)) for number in numbers.ravel()]
+        for name, variable in VARIABLES.items():
+            tail = tuple(lengths[dimension] for dimension in variable.dimensions)
+            together = _together(results, name, variable, (len(results), *tail))
+            datasets[name][here] = together.reshape(*numbers.shape, *tail)
+        for name in ("outcome", "message"):
+            texts = np.array([_storable(getattr(result, name)) for result in results], dtype=object)
+            datasets[name][here] = texts.reshape(numbers.shape)
     plan_text = file.create_dataset("plan", data=plan.identity, dtype=_TEXT)
     _describe(plan_text, "1", "everything that determines the sweep, as JSON", [])
 
 
-def _cases_a_piece(plan: SweepPlan) -> int:
-    """Cases that are written at once, and share a chunk: neighbours along the last axis, about a megabyte."""
-    row = 8 * len(plan.times) * (plan.n_modes + 1)
-    return max(1, min(plan.shape[-1], _CHUNK_BYTES // row))
+def _block_shape(plan: SweepPlan) -> tuple[int, ...]:
+    """Cases that are written at once, and share a chunk: neighbours on the grid, about a megabyte."""
+    room = _CHUNK_BYTES // (8 * len(plan.times) * (plan.n_modes + 1))
+    lengths: list[int] = []
+    for length in reversed(plan.shape):
+        lengths.append(max(1, min(length, room)))
+        room //= length
+    return tuple(reversed(lengths))
+
+
+def _blocks(plan: SweepPlan) -> Iterator[tuple[tuple[slice, ...], NDArray[np.int64]]]:
+    """Where each block lies on the grid, and the numbers of its cases as an array of its shape."""
+    block = _block_shape(plan)
+    for corner in np.ndindex(*(-(-length // side) for length, side in zip(plan.shape, block, strict=True))):
+        sides = zip(corner, block, plan.shape, strict=True)
+        here = tuple(slice(i * side, min((i + 1) * side, length)) for i, side, length in sides)
+        places = np.ix_(*(np.arange(one.start, one.stop) for one in here))
+        yield here, np.ravel_multi_index(places, plan.shape).astype(np.int64)
+
+
+def _storable(text: str) -> str:
+    """The text without what HDF5 cannot hold: null characters, and bytes of file names that are no UTF-8."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _together(results: list[CaseResult], name: str, variable: Variable, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -116,8 +133,14 @@ def _together(results: list[CaseResult], name: str, variable: Variable, shape: t
     return block
 
 
+def _labels(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
+    if values.dtype == object:
+        return file.create_dataset(name, data=[_storable(text) for text in values], dtype=_TEXT)
+    return file.create_dataset(name, data=values)
+
+
 def _scale(file: h5py.File, name: str, values: Any, long_name: str) -> h5py.Dataset:
-    dataset = file.create_dataset(name, data=values, dtype=_TEXT if values.dtype == object else values.dtype)
+    dataset = _labels(file, name, values)
     dataset.make_scale(name)
     dataset.attrs["units"] = "1"
     dataset.attrs["long_name"] = long_name.strip()
@@ -205,6 +228,20 @@ def stored_plan(path: str | Path) -> str:
     """Identity of the plan of a finished sweep (see `SweepPlan.identity`)."""
     with h5py.File(path, "r", locking=False) as file:
         return str(file["plan"].asstr()[()])
+
+
+def stored_results(path: str | Path, plan: SweepPlan) -> Iterator[list[CaseResult]]:
+    """Results of all cases of a finished sweep, block by block; rows that a case has not are fill values."""
+    with h5py.File(path, "r", locking=False) as file:
+        for here, numbers in _blocks(plan):
+            texts = [file[name].asstr()[here].ravel().tolist() for name in ("outcome", "message")]
+            values = {
+                name: file[name][here].reshape(numbers.size, *file[name].shape[numbers.ndim :]) for name in VARIABLES
+            }
+            yield [
+                CaseResult(number, outcome, message, {name: value[i] for name, value in values.items()})
+                for i, (number, outcome, message) in enumerate(zip(numbers.ravel().tolist(), *texts, strict=True))
+            ]
 
 
 def _counted(outcomes: list[str], messages: list[str]) -> tuple[dict[str, int], dict[str, int]]:
