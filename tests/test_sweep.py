@@ -56,7 +56,8 @@ class Threads:
 @pytest.fixture
 def by_a_thread(monkeypatch):
     """What is not about processes does without the time they take to start."""
-    monkeypatch.setattr("spectral_mf.sweep.carry_out.workers_for", lambda count, scheduler: Threads(1))
+    module = sys.modules["spectral_mf.sweep.carry_out"]  # the package's name `carry_out` is the function
+    monkeypatch.setattr(module, "workers_for", lambda count, scheduler: Threads(1))
 
 
 def numbered(number, sections):
