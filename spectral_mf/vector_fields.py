@@ -1,7 +1,7 @@
 """Vector fields on the circle, along which common noise moves all tokens: σ_j(θ) = Σ_k a_jk e^{ikθ}.
 
-Fields are real: a_{j,-k} = conj(a_jk). A constant field turns the circle; noise in the plane, seen on the circle, is the
-pair -σ sin θ, σ cos θ.
+Fields are real: a_{j,-k} = conj(a_jk). A constant field turns the circle; noise in the plane, seen on the circle, is
+the pair -σ sin θ, σ cos θ.
 """
 
 from __future__ import annotations

@@ -61,22 +61,21 @@ class CommonNoiseTokenSolver(AdaptiveSolver):
         options: MarchOptions,
     ) -> None:
         super().__init__(t, options)
-        self._model, self._fields, self._weights = model, fields, weights
+        self._fields, self._weights = fields, weights
         self._rates: FloatArray = np.zeros((1, fields.n_fields))
-        self._place(angles)
+        self._velocity = None if model is None else TokenVelocity(model, weights)
+        self._stepper = Dop853(self._rhs, self._in_order(angles))
         self._start_control(None, 1.0, float(np.abs(self._stepper.slope).max()))
 
-    def _place(self, angles: FloatArray) -> None:
-        """Go on from these angles; fast sums want tokens in order, which flows keep and kicks do not."""
-        if self._model is None:
+    def _in_order(self, angles: FloatArray) -> FloatArray:
+        """Angles as the fast sums want them, increasing; a flow keeps them so, kicks do not."""
+        if self._velocity is None:
             self._order = np.arange(angles.size)
-            self._velocity: TokenVelocity | None = None
-            self._stepper = Dop853(self._rhs, angles)
-            return
+            return angles
         reduced = angles % TWO_PI
         self._order = np.argsort(reduced, kind="stable")
-        self._velocity = TokenVelocity(self._model, self._weights[self._order])
-        self._stepper = Dop853(self._rhs, reduced[self._order])
+        self._velocity.weights = self._weights[self._order]
+        return np.asarray(reduced[self._order])
 
     def _rhs(self, theta: FloatArray, out: FloatArray) -> None:
         if self._rates.shape[0] == 1:
@@ -95,8 +94,8 @@ class CommonNoiseTokenSolver(AdaptiveSolver):
         self._rhs(self._stepper.y, self._stepper.slope)
 
     def kick(self, displacement: FloatArray) -> None:
-        """Move each token by its own displacement, shape (N,)."""
-        self._place(self.angles + displacement)
+        """Move each token by its own displacement, shape (N,); `drive` has to come next."""
+        self._stepper.y[:] = self._in_order(self.angles + displacement)
 
     @property
     def angles(self) -> FloatArray:
