@@ -56,6 +56,10 @@ class AdaptiveSolver(ABC):
     def _error(self, errors: FloatArray) -> float:
         """Size of the error estimates of the last attempt; at most 1 is accurate enough."""
 
+    def _will_blur(self, h: float) -> bool:
+        """Whether a forecast says that a step of size h ends in a state that is not resolved."""
+        return False
+
     @abstractmethod
     def _is_resolved(self) -> bool:
         """Whether the trial state is resolved as well as the error allows."""
@@ -91,6 +95,9 @@ class AdaptiveSolver(ABC):
         """Take one accepted step, not beyond `t_end`, with as many sizes and resolutions as that needs."""
         while True:
             h, last = self._next_step(t_end)
+            if self._will_blur(h):
+                self._refine()
+                continue
             with np.errstate(over="ignore", invalid="ignore"):
                 error = self._error(self._stepper.attempt(h))
             if not self._control.accepts(error, h):

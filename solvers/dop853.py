@@ -164,7 +164,7 @@ def error_norm(errors: FloatArray, scale: float | FloatArray) -> float:
         The largest over the systems; nan if an error is not a number.
     """
     np.abs(errors, out=errors)
-    fifth, third = errors.max(axis=-1)
+    fifth, third = np.maximum.reduce(errors, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        combined = np.where(fifth == 0.0, 0.0, fifth / np.hypot(fifth, 0.1 * third) * (fifth / scale))
-    return float(combined.max())
+        combined = fifth / np.hypot(fifth, 0.1 * third) * (fifth / scale)
+    return float(np.max(combined, initial=0.0, where=fifth != 0.0))

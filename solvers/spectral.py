@@ -1,8 +1,8 @@
 """The nonlinear pseudo-spectral method: dc_k/dt = -i k F_k - κ k² c_k, F the Fourier coefficients of 2π p V[p].
 
 The product p V and the softmax's quotient are formed on a grid, everything else in Fourier space. The grid grows with
-the solution: as soon as the tail of the spectrum would exceed the tolerance, the last step is repeated on a finer
-grid. The solution collapses onto points exponentially fast, so every grid is exhausted in the end.
+the solution: a step that would let the tail of the spectrum exceed the tolerance is taken on a finer grid. The
+solution collapses onto points exponentially fast, so every grid is exhausted in the end.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ KEPT = 0.95
 
 TAIL_SHARE = 0.025
 """The tail of the spectrum may reach this share of the error allowed a step."""
+
+NEAR = 1e-4
+"""Share of the tail allowed from which its growth is forecast before a step."""
 
 TAIL_FLOOR = 1e-12
 """Smallest tail, relative to the perturbation, that is told from rounding."""
@@ -195,6 +198,7 @@ class SpectralSolver(AdaptiveSolver):
         self._transport_limit = STABILITY_LIMIT / (self._fold * kept)
         self._damping_step = np.inf if damping is None else DAMPING_LIMIT / float(damping.max())
         self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
+        self._tails_now = self._tails_of(self._stepper.y)
         self._limit_step()
 
     def _right_hand_side(self, n_densities: int) -> SpectralRightHandSide:
@@ -207,13 +211,15 @@ class SpectralSolver(AdaptiveSolver):
 
     def _sizes_of(self, y: FloatArray) -> FloatArray:
         """Size of each density's perturbation: largest component of its c_k, k >= 1; shape (B,)."""
-        perturbation = self._rows(y)[:, 2:]
-        return np.asarray(np.maximum(perturbation.max(axis=1), -perturbation.min(axis=1)))
+        return _largest(self._rows(y)[:, 2:])
+
+    def _tails_of(self, y: FloatArray) -> FloatArray:
+        """Largest component of each density's last moments carried; shape (B,)."""
+        return _largest(self._rows(y)[:, self._tail])
 
     def _limit_step(self) -> None:
         """Find the largest stable step at the state whose velocity is on the grid."""
-        velocity = self._rhs.fields.velocity
-        speed = max(float(velocity.max()), -float(velocity.min()), 1e-300)
+        speed = max(float(_largest(self._rhs.fields.velocity).max()), 1e-300)
         self._largest_step = min(self._transport_limit / speed, self._damping_step)
 
     @property
@@ -249,13 +255,23 @@ class SpectralSolver(AdaptiveSolver):
         self._perturbations = np.maximum(self._sizes_now, self._sizes_next)
         return error_norm(errors.reshape(2, *self._perturbations.shape, -1), self._options.rtol * self._perturbations)
 
+    def _will_blur(self, h: float) -> bool:
+        allowed = self._tail_allowed * self._sizes_now
+        near = self._tails_now > NEAR * allowed
+        if not near.any() or self.n_points == self._sizes[-1]:
+            return False
+        tail, rate = (self._rows(y)[near, self._tail] for y in (self._stepper.y, self._stepper.slope))
+        growth = (tail * rate).sum(axis=1) / (tail * tail).sum(axis=1)
+        return bool((self._tails_now[near] * np.exp(np.minimum(h * growth, 100.0)) > allowed[near]).any())
+
     def _is_resolved(self) -> bool:
-        tail = np.abs(self._rows(self._stepper.trial)[:, self._tail]).max(axis=1)
-        self.unresolved = tail > self._tail_allowed * self._perturbations
+        self._tails_next = self._tails_of(self._stepper.trial)
+        self.unresolved = self._tails_next > self._tail_allowed * self._perturbations
         return not self.unresolved.any()
 
     def _accepted(self) -> None:
         self._sizes_now = self._sizes_next
+        self._tails_now = self._tails_next
         self._limit_step()
 
     def _refine(self) -> None:
@@ -269,6 +285,11 @@ class SpectralSolver(AdaptiveSolver):
             )
         self.n_points = finer[0]
         self._use_grid(self.moments.copy())
+
+
+def _largest(rows: FloatArray) -> FloatArray:
+    """Largest size of an entry in each row."""
+    return np.asarray(np.maximum.reduce(np.abs(rows), axis=1))
 
 
 def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: MarchOptions) -> Iterator[Snapshot]:

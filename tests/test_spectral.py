@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 from spectral_mf.errors import Diverged, InputError, ResolutionExhausted
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.self_attention import SelfAttention
+from spectral_mf.solvers.dop853 import Dop853
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import (
     SpectralRightHandSide,
@@ -367,6 +368,17 @@ def test_aliases_stay_out_of_the_kept_modes():
     SpectralRightHandSide(model, 512)(wide[None], expected[None])
     np.testing.assert_allclose(out[: kept_modes(128) - 2], expected[: kept_modes(128) - 2], atol=1e-15)
     assert not out[kept_modes(128) + 1 :].any()
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-7, 1e-11])
+def test_grids_are_refined_before_a_step_would_fail(rtol, monkeypatch):
+    attempts = []
+    attempt = Dop853.attempt
+    monkeypatch.setattr(Dop853, "attempt", lambda self, h: (attempts.append(h), attempt(self, h))[1])
+    solver = solver_for(SelfAttention(5.0), {3: 0.01, 2: 0.003}, rtol=rtol)
+    solver.advance(7.9)
+    assert solver.n_points >= 384  # three refinements, each of which would waste a step if it came too late
+    assert len(attempts) - solver.n_steps - solver.n_rejected <= 1
 
 
 def test_grid_sizes():
