@@ -62,6 +62,10 @@ class Dop853:
         self._stages: list[FloatArray] = [self._rows[i] for i in range(_N + 1)]
         self._known = [self._rows[: i + 1] for i in range(_N + 1)]
         self._coefficients = np.zeros((_N + 1, _N + 1))
+        self._coefficients[:, 0] = 1.0
+        self._stage_weights = self._coefficients[:_N, 1:]
+        self._end_weights = self._coefficients[_N, 1:]
+        self._weights = [self._coefficients[i, : i + 1] for i in range(_N + 1)]
         self._errors = np.empty((2, n))
         self._work = np.empty(n)
         self._next_slope = np.empty(n)
@@ -89,29 +93,27 @@ class Dop853:
 
     def attempt(self, h: float) -> FloatArray:
         """Try a step of size h: fills `trial` and returns the error estimates of order 5 and 3, shape (2, n)."""
-        weights = self._coefficients
-        weights[:, 0] = 1.0
-        np.multiply(tableau.STAGES, h, out=weights[:_N, 1:])
-        np.multiply(tableau.WEIGHTS, h, out=weights[_N, 1:])
-        factor = self._factor
+        np.multiply(tableau.STAGES, h, out=self._stage_weights)
+        np.multiply(tableau.WEIGHTS, h, out=self._end_weights)
+        weights, known, rhs, factor = self._weights, self._known, self._rhs, self._factor
         *stages, work, trial, next_slope = self._seen
         if factor is not None:
             factor.prepare(h)
         for i in range(1, _N):
-            np.dot(weights[i, : i + 1], self._known[i], out=self._work)
+            np.dot(weights[i], known[i], out=self._work)
             if factor is None:
-                self._rhs(work, stages[i + 1])
+                rhs(work, stages[i + 1])
             else:
                 np.multiply(self._work, factor.decay[i], out=self._work)
-                self._rhs(work, stages[i + 1])
+                rhs(work, stages[i + 1])
                 np.multiply(self._stages[i + 1], factor.growth[i], out=self._stages[i + 1])
-        np.dot(weights[_N], self._known[_N], out=self.trial)
-        np.dot(_ERRORS, self._known[_N], out=self._errors)
+        np.dot(weights[_N], known[_N], out=self.trial)
+        np.dot(_ERRORS, known[_N], out=self._errors)
         np.multiply(self._errors, h, out=self._errors)
         if factor is not None:
             np.multiply(self.trial, factor.total, out=self.trial)
             np.multiply(self._errors, factor.total, out=self._errors)
-        self._rhs(trial, next_slope)
+        rhs(trial, next_slope)
         return self._errors
 
     def accept(self) -> None:
