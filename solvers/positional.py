@@ -5,7 +5,9 @@ The nodes are a batch of the spectral method: the velocity at each is made of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,11 @@ from spectral_mf.errors import InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.output_times import time_grid
 from spectral_mf.position_grid import PositionGrid
+from spectral_mf.positional_heads import AnyPositionalSystem, PositionalHeadFields, positional_system
 from spectral_mf.positional_trajectory import PositionalTrajectory
-from spectral_mf.positions import PositionalAttention, PositionalSystem
+from spectral_mf.positions import PositionalAttention, PositionalFields
 from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
+from spectral_mf.solvers.position_nodes import NodeChoice
 from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
 
 FloatArray = NDArray[np.float64]
@@ -28,6 +32,12 @@ PositionalInitial = FourierDensity | Callable[[float], FourierDensity]
 """The same density at all positions, or one for each."""
 
 DEFAULT_MODES = 64
+
+KNOWN_MASS = 1e-7
+"""Where tokens see less than this share of the mean attention, Fourier sums know their velocity to 1e-9 at best."""
+
+TOKENS = 1e-6
+"""Densities below this share of the uniform one are no tokens that could be moved wrongly."""
 
 
 class StoppedWithPositions(StoppedEarly):
@@ -47,7 +57,9 @@ class StoppedWithPositions(StoppedEarly):
 class PositionalRightHandSide(SpectralRightHandSide):
     """-i k F_k at all nodes; the rotation of the uniform density is kept apart, since it would drown the flux."""
 
-    def __init__(self, system: PositionalSystem, n_points: int, fold: int) -> None:
+    fields: PositionalFields | PositionalHeadFields
+
+    def __init__(self, system: AnyPositionalSystem, n_points: int, fold: int) -> None:
         super().__init__(system, n_points, fold, system.grid.n_nodes)
         self._arguments = (system, n_points, fold)
         kept = kept_modes(n_points)
@@ -72,16 +84,42 @@ class PositionalSolver(SpectralSolver):
     hardly any, as near s = 0 for data that vanish there, it has the others' rounding.
     """
 
-    def __init__(self, system: PositionalSystem, t: float, moments: ComplexArray, options: MarchOptions) -> None:
+    def __init__(self, system: AnyPositionalSystem, t: float, moments: ComplexArray, options: MarchOptions) -> None:
         self._system = system
         super().__init__(system, t, moments, options)
 
-    def _right_hand_side(self, n_densities: int) -> SpectralRightHandSide:
+    _rhs: PositionalRightHandSide
+
+    def _right_hand_side(self, n_densities: int) -> PositionalRightHandSide:
         return PositionalRightHandSide(self._system, self.n_points, self._fold)
 
     def _limit_step(self) -> None:
         speed = float(np.abs(self._rhs.fields.velocity).max() + np.abs(self._system.turning).max())
         self._largest_step = min(self._transport_limit / max(speed, 1e-300), self._damping_step)
+
+    def _accepted(self) -> None:
+        super()._accepted()
+        self._check_softmax()
+
+    def _refine(self) -> None:
+        """Continue from the last accepted state on the next finer grid."""
+        self._rhs.fields.evaluate(self.moments)
+        self._check_softmax()  # what moves by rounding looks unresolved on every grid
+        super()._refine()
+
+    def _check_softmax(self) -> None:
+        """See to it that the velocity on the grid is known where tokens are."""
+        mass = self._rhs.fields.mass
+        if mass is None:
+            return
+        blind = ((mass < KNOWN_MASS) & (self._rhs.fields.density > TOKENS)).any(axis=1)
+        if blind.any():
+            s = self._system.grid.nodes[int(np.argmax(blind))]
+            raise StoppedEarly(
+                f"at t = {self.t:.6g} tokens at position {s:.3g} see so few of the others that Fourier sums do not "
+                "tell the softmax; take a smaller beta, or tokens, whose sums are direct there.",
+                self.t,
+            )
 
     def _sizes_of(self, y: FloatArray) -> FloatArray:
         sizes = super()._sizes_of(y)
@@ -93,8 +131,8 @@ def solve_positions(
     initial: PositionalInitial,
     times: float | ArrayLike,
     *,
-    n_positions: int = 32,
-    grading: int = 1,
+    n_positions: int | None = None,
+    grading: int | None = None,
     rtol: float = 1e-10,
     max_modes: int = 2048,
     n_modes: int | None = None,
@@ -109,8 +147,11 @@ def solve_positions(
         The density at each position.
     times : float or array_like of float
         An end time (101 equally spaced rows from 0), or increasing output times, the first being the initial time.
-    n_positions, grading : int
-        The nodes in s; see `spectral_mf.position_grid.PositionGrid`.
+    n_positions : int, optional
+        Number of nodes in s, to be kept. By default 32, or as many as the start and the rows computed need, up to 256.
+    grading : int, optional
+        How nodes gather near s = 0 (see `spectral_mf.position_grid.PositionGrid`); by default the one of 1 to 4 that
+        needs the fewest nodes at the start, or 1 if n_positions is given.
     rtol : float
         Error allowed a step, relative to the largest |c_k(s)|, k >= 1, of all positions; 1e-13 to 1e-2.
     max_modes : int
@@ -123,47 +164,54 @@ def solve_positions(
     Returns
     -------
     PositionalTrajectory
-        Its `unresolved()` tells whether the positions were enough.
+        Its `unresolved()` tells whether the nodes were enough: at most rtol / 10 or 1e-12 unless n_positions is given.
 
     Raises
     ------
     InputError
         If something given is not allowed. Nothing has been computed then.
     StoppedWithPositions
-        If the densities became too sharp before the end; its `rows` holds what was computed.
+        If the densities became too sharp before the end, in theta or in s; its `rows` holds what was computed.
     """
-    system = PositionalSystem(_checked_model(model), PositionGrid(n_positions, grading))
-    grid = time_grid(times)
-    start = _initial_moments(initial, system.grid.nodes)
+    nodes = NodeChoice(n_positions, grading, number_from_to("rtol", rtol, 1e-13, 1e-2))
+    _checked_model(model)
+    t = time_grid(times)
+    grid, start = nodes.first(lambda grid: _initial_moments(initial, grid.nodes))
     used = np.flatnonzero(start[:, 1:].any(axis=0)) + 1
     options = MarchOptions(
-        rtol=number_from_to("rtol", rtol, 1e-13, 1e-2),
+        rtol=nodes.rtol,
         max_modes=integer_at_least("max_modes", max_modes, 64),
-        fold=max(1, int(np.gcd.reduce(used, initial=0))),  # the symmetry that all positions share
+        fold=max(1, math.gcd(model.attention.turns, *used.tolist())),  # the symmetry of all positions and the model
         progress=progress or no_progress,
     )
     stored = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1)
-    solver = PositionalSolver(system, float(grid[0]), np.ascontiguousarray(start[:, :: options.fold]), options)
-    configuration = {
-        "n_positions": system.grid.n_nodes,
-        "grading": system.grid.grading,
-        "rtol": options.rtol,
-        "max_modes": options.max_modes,
-        "symmetry": options.fold,
-        "times": grid.tolist(),
-        "initial": {"description": repr(initial)},
-    }
-    rows: list[ComplexArray] = []
-    sizes: list[int] = []
+    c = np.ascontiguousarray(start[:, :: options.fold])
+    solver = PositionalSolver(positional_system(model, grid), float(t[0]), c, options)
+    rows = [_unfolded(solver.moments, options.fold, stored)]
+    sizes = [solver.n_modes]
 
     def result(status: str) -> PositionalTrajectory:
-        reached = grid[: len(rows)]
+        configuration = {
+            "n_positions": grid.n_nodes,
+            "grading": grid.grading,
+            "rtol": options.rtol,
+            "max_modes": options.max_modes,
+            "symmetry": options.fold,
+            "times": t.tolist(),
+            "initial": {"description": repr(initial)},
+        }
         modes = np.array(sizes, dtype=np.int64)
-        return PositionalTrajectory(model, system.grid, reached, np.array(rows), modes, configuration, status)
+        return PositionalTrajectory(model, grid, t[: len(rows)], np.array(rows), modes, configuration, status)
 
     try:
-        for t in grid:
-            solver.advance(float(t))
+        for before, now in pairwise(t.tolist()):
+            c = solver.moments.copy()
+            solver.advance(now)
+            while finer := nodes.finer(grid, solver.moments, now):
+                move = grid.interpolation(finer.nodes)  # exact: the finer grid has these polynomials too
+                rows, c, grid = [move @ row for row in rows], move @ c, finer
+                solver = PositionalSolver(positional_system(model, grid), before, c, options)
+                solver.advance(now)
             rows.append(_unfolded(solver.moments, options.fold, stored))
             sizes.append(solver.n_modes)
     except ResolutionExhausted as stop:
@@ -196,7 +244,7 @@ def solve_linear_positions(
     -------
     ndarray of complex128, shape (n_times, S) or (n_times, S, n)
     """
-    operator = PositionalSystem(_checked_model(model), grid).linear_operator(integer_at_least("k", k, 1))
+    operator = positional_system(_checked_model(model), grid).linear_operator(integer_at_least("k", k, 1))
     start = np.asarray(initial, dtype=np.complex128)
     if start.ndim not in (1, 2) or start.shape[0] != grid.n_nodes:
         raise InputError(f"initial values have shape {start.shape}; give one for each of {grid.n_nodes} positions.")

@@ -53,8 +53,8 @@ class AttentionHead:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "query_key", _matrix("query_key", self.query_key))
-        object.__setattr__(self, "value", _matrix("value", self.value))
+        object.__setattr__(self, "query_key", as_matrix("query_key", self.query_key))
+        object.__setattr__(self, "value", as_matrix("value", self.value))
         object.__setattr__(self, "beta", number_at_least("beta", self.beta, 0.0))
         if not self.score.norm <= MAX_SCORE:
             raise InputError(
@@ -202,7 +202,14 @@ def as_head(head: object) -> AttentionHead:
     return head
 
 
-def _matrix(name: str, values: Any) -> Matrix:
+def as_matrix(name: str, values: Any) -> Matrix:
+    """A 2x2 matrix as rows of floats.
+
+    Raises
+    ------
+    InputError
+        If it is none, or not finite.
+    """
     given = values.tolist() if isinstance(values, np.ndarray) else values
     message = f"{name} = {given!r} is not a 2x2 matrix of finite numbers; give two rows of two, as in [[1, 0], [0, 1]]."
     matrix = real_array(values, message)

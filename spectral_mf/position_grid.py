@@ -77,6 +77,15 @@ class PositionGrid:
         f = np.asarray(values)
         return np.asarray(np.tensordot(self._to_coefficients, f, axes=1))
 
+    def tail(self, values: ArrayLike) -> float:
+        """Largest of the last eighth of the coefficients of functions given at the nodes, relative to the largest.
+
+        Large values say that the nodes are too few, or that the grading does not go with the functions.
+        """
+        size = np.abs(self.legendre(values)).reshape(self.n_nodes, -1).max(axis=1, initial=0.0)
+        largest = float(size.max())
+        return float(size[-max(1, self.n_nodes // 8) :].max()) / largest if largest > 0.0 else 0.0
+
     def interpolation(self, positions: ArrayLike) -> FloatArray:
         """Matrix from values at the nodes to values at positions in [0, 1]; shape (n_positions, S)."""
         s = checked_positions(positions)
@@ -84,10 +93,7 @@ class PositionGrid:
 
     @cached_property
     def _to_coefficients(self) -> FloatArray:
-        x, weights = self._gauss
-        degree = np.arange(self.n_nodes)
-        # Gauss quadrature is exact for products of the polynomials that the nodes tell apart.
-        return np.asarray((2.0 * degree[:, None] + 1.0) * legvander(2.0 * x - 1.0, self.n_nodes - 1).T * weights)
+        return np.asarray(np.linalg.inv(legvander(2.0 * self._gauss[0] - 1.0, self.n_nodes - 1)))
 
     def _basis(self, x: FloatArray) -> FloatArray:
         """Polynomials that are 1 at one node and 0 at the others, at points x; shape (n, S)."""
@@ -172,5 +178,6 @@ def sorted_positions(positions: ArrayLike, n_tokens: int) -> FloatArray:
 
 def _gauss_on_unit(n: int) -> tuple[FloatArray, FloatArray]:
     """Gauss-Legendre nodes and weights on [0, 1]."""
-    x, weights = leggauss(n)
-    return np.asarray(0.5 * (x + 1.0)), np.asarray(0.5 * weights)
+    x, _ = leggauss(n)  # its weights are known to 1e-11 only at hundreds of nodes
+    weights = 2.0 * (1.0 - x**2) / (n * legvander(x, n - 1)[:, -1]) ** 2
+    return np.asarray(0.5 * (x + 1.0)), np.asarray(weights / weights.sum())

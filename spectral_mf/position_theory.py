@@ -72,7 +72,7 @@ def twisted_rates(model: PositionalAttention, n_tokens: int, winding: int, harmo
     Parameters
     ----------
     model : PositionalAttention
-        Of full order, without decay, and with rotary phases that fit the ring: a multiple of 2 pi.
+        Of full order, without decay or query_key, and with rotary phases that fit the ring: a multiple of 2 pi.
     n_tokens, winding : int
         See `twisted_state`.
     harmonics : array_like of int, shape (...)
@@ -88,9 +88,11 @@ def twisted_rates(model: PositionalAttention, n_tokens: int, winding: int, harmo
         If the model does not live on a ring.
     """
     turns = model.rotary / (2.0 * np.pi)
-    if model.causal or model.decay > 0.0 or abs(turns - round(turns)) > 1e-12 * max(1.0, abs(turns)):
+    fits = abs(turns - round(turns)) <= 1e-12 * max(1.0, abs(turns))
+    if model.causal or model.decay > 0.0 or model.has_matrix or not fits:
         raise InputError(
-            f"{model!r} has no ring of positions; give order = 'full', no decay and rotary = 2 pi times an integer."
+            f"{model!r} has no ring of positions; give order = 'full', no decay, no query_key and rotary = 2 pi times "
+            "an integer."
         )
     u, x = twisted_state(n_tokens, winding)
     turned = x + model.rotary * u

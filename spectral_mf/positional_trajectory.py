@@ -71,11 +71,7 @@ class PositionalTrajectory:
 
         Large values say that the positions are too few for the solution: take more nodes, or another grading.
         """
-        moments = np.moveaxis(self.moments[:, :, 1:], 1, 0)
-        size = np.abs(self.grid.legendre(moments)).max(axis=2)
-        tail = size[-max(1, self.grid.n_nodes // 8) :].max(axis=0)
-        largest = size.max(axis=0)
-        return np.asarray(tail / np.where(largest > 0.0, largest, 1.0), dtype=np.float64)
+        return np.array([self.grid.tail(moments[:, 1:]) for moments in self.moments])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write an HDF5 file that is also valid NetCDF-4, with the dimension `position`, and return its path."""

@@ -1,10 +1,12 @@
 """Self-attention between tokens that have a position s in [0, 1]: ∂ₜμ_s + ∂_θ(μ_s V_s) = κ ∂²_θ μ_s.
 
 V_s(θ) = ∫ G(s, s') ∫ e^{β cos(θ - φ + ω (s - s'))} (-sin(θ - φ)) dμ_{s'}(φ) ds', divided by the same integral without
-the sine for the softmax. G(s, s') is e^{-λ |s - s'|}, for s' ≤ s only if the order is causal, with ∫ G ds' = 1.
+the sine for the softmax. G(s, s') is e^{-λ |s - s'|}, for s' ≤ s only if the order is causal, with ∫ G ds' = 1. With a
+query-key matrix B the score is β ⟨x(θ), B x(φ)⟩, and there are no phases.
 
-The uniform density stays stationary. With causal order, position s is moved by those before it: near s = 0 the
-density moves as if alone, and later positions follow, the slower the more they are averages over many others.
+Without such a matrix the uniform density stays stationary. With causal order, position s is moved by those before it:
+near s = 0 the density moves as if alone, and later positions follow, the slower the more they are averages over many
+others.
 """
 
 from __future__ import annotations
@@ -18,14 +20,19 @@ from numpy.typing import NDArray
 
 from spectral_mf import bessel
 from spectral_mf.arguments import finite_number, number_from_to
+from spectral_mf.attention_head import AttentionHead, as_matrix
 from spectral_mf.errors import InputError
 from spectral_mf.fft import RealTransform
+from spectral_mf.multi_head_attention import MultiHeadAttention
+from spectral_mf.planar_forms import Matrix, PlanarForm
 from spectral_mf.position_grid import PositionGrid
-from spectral_mf.self_attention import Normalization, SelfAttention
+from spectral_mf.self_attention import MAX_BETA, Normalization, SelfAttention
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 Order = Literal["full", "causal"]
+
+IDENTITY: Matrix = ((1.0, 0.0), (0.0, 1.0))
 
 MAX_DECAY = 500.0
 """Beyond this, e^decay is out of the range that running sums over tokens have."""
@@ -55,11 +62,15 @@ class PositionalAttention:
         position, at most 1e4 in size; the values are not turned.
     diffusion : float
         As for `SelfAttention`.
+    query_key : 2x2 array_like of float
+        B = Q^T K; the identity unless given. Values are the tokens themselves. Not with rotary phases: these stand
+        between Q and K, whose product does not tell how they act. With "peak", speeds are in units of the largest
+        attention e^{beta |B|}.
 
     Raises
     ------
     InputError
-        If a parameter is out of range.
+        If a parameter is out of range, query_key is no 2x2 matrix of finite numbers, or it comes with rotary phases.
 
     References
     ----------
@@ -73,21 +84,41 @@ class PositionalAttention:
     decay: float = 0.0
     rotary: float = 0.0
     diffusion: float = 0.0
+    query_key: Matrix = IDENTITY
 
     def __post_init__(self) -> None:
-        attention = SelfAttention(self.beta, self.normalization, self.diffusion)
-        object.__setattr__(self, "beta", attention.beta)
-        object.__setattr__(self, "diffusion", attention.diffusion)
+        object.__setattr__(self, "query_key", as_matrix("query_key", self.query_key))
+        object.__setattr__(self, "beta", number_from_to("beta", self.beta, 0.0, MAX_BETA))
+        object.__setattr__(self, "diffusion", self.attention.diffusion)
         if self.order not in get_args(Order):
             raise InputError(f"order = {self.order!r} is unknown; choose one of {', '.join(get_args(Order))}.")
         object.__setattr__(self, "decay", number_from_to("decay", self.decay, 0.0, MAX_DECAY))
         object.__setattr__(self, "rotary", finite_number("rotary", self.rotary))
         number_from_to("rotary", self.rotary, -MAX_ROTARY, MAX_ROTARY)
+        if self.rotary and self.has_matrix:
+            raise InputError(
+                f"rotary = {self.rotary:g} cannot go with a query_key: phases stand between query and key, and the "
+                "product of the two matrices does not tell how they act; give one of the two."
+            )
 
     @cached_property
-    def attention(self) -> SelfAttention:
-        """The model of each position alone."""
-        return SelfAttention(self.beta, self.normalization, self.diffusion)
+    def attention(self) -> SelfAttention | MultiHeadAttention:
+        """The model of each position alone, which sees itself only."""
+        if not self.has_matrix:
+            return SelfAttention(self.beta, self.normalization, self.diffusion)
+        head = AttentionHead(self.query_key, IDENTITY, self.beta)
+        return MultiHeadAttention((head,), self.normalization, self.diffusion)
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether the query-key matrix is another than the identity."""
+        return self.query_key != IDENTITY
+
+    @cached_property
+    def score(self) -> PlanarForm:
+        """The exponent beta <x, B y> between tokens at one position."""
+        (b11, b12), (b21, b22) = self.query_key
+        return PlanarForm.of(((self.beta * b11, self.beta * b12), (self.beta * b21, self.beta * b22)))
 
     @property
     def causal(self) -> bool:
@@ -114,11 +145,14 @@ class PositionalAttention:
             "decay": self.decay,
             "rotary": self.rotary,
             "diffusion": self.diffusion,
+            "query_key": [list(row) for row in self.query_key],
         }
 
 
 class PositionalSystem:
     """A positional model on the nodes of a grid: from the moments at all nodes to the velocity at each.
+
+    With a query-key matrix, see `spectral_mf.positional_heads.PositionalHeadSystem`.
 
     -sin x e^{β cos(x + ψ)} = Σ_k (i/2) (I_{k-1} e^{i(k-1)ψ} - I_{k+1} e^{i(k+1)ψ}) e^{ikx}: the phases belong to the
     neighbours of mode k. Without rotary phases that is i k I_k / β.
@@ -154,7 +188,8 @@ class PositionalSystem:
     @cached_property
     def drift(self) -> ComplexArray:
         """Fourier coefficients of the velocity without softmax, by mode, from those at all nodes: (K + 1, S, S)."""
-        k, speed = np.arange(self.bandwidth + 1), self.model.attention.speed
+        k = np.arange(self.bandwidth + 1)
+        speed = SelfAttention(self.model.beta, self.model.normalization).speed
         if not self.model.rotary:
             slope = 1j * speed * bessel.derivative_ratio(k, self.model.beta)
             return np.asarray(slope[:, None, None] * self._averages[1:-1])
@@ -203,7 +238,8 @@ class PositionalSystem:
 class PositionalFields:
     """Velocities and densities on a grid, a row for each node (see `spectral_mf.model.GridFields`).
 
-    `velocity` is what comes on top of the rotation `PositionalSystem.turning`.
+    `velocity` is what comes on top of the rotation `PositionalSystem.turning`; `mass` is the softmax's denominator
+    relative to the uniform density's, None without softmax.
     """
 
     def __init__(self, system: PositionalSystem, n_points: int, fold: int) -> None:
@@ -222,7 +258,7 @@ class PositionalFields:
         self._sums = np.empty((self._seen, self._kernels.shape[1], 1), dtype=np.complex128)
         self._density_modes, self._mixed_modes = spectrum[0], spectrum[1:].reshape(-1, size)
         self.density, self.velocity = grid[0], grid[1]
-        self._mass = grid[2] if self._softmax else None
+        self.mass = grid[2] if self._softmax else None
 
     def evaluate(self, moments: ComplexArray) -> None:
         """Fill `velocity` and `density` from the moments c_{fold j} at all nodes."""
@@ -232,9 +268,9 @@ class PositionalFields:
         self._mixed_modes[:, : self._seen] = self._sums[:, :, 0].T
         self._mixed_modes[:, self._seen :] = 0.0
         self._transform.backward()
-        if self._mass is not None:
-            np.maximum(self._mass, MASS_FLOOR, out=self._mass)
-            np.divide(self.velocity, self._mass, out=self.velocity)
+        if self.mass is not None:
+            np.maximum(self.mass, MASS_FLOOR, out=self.mass)
+            np.divide(self.velocity, self.mass, out=self.velocity)
 
     def dissipation(self) -> FloatArray:
         """Mean squared speed at each node, beside the rotation; this is no gradient flow of an energy."""

@@ -13,6 +13,8 @@ from spectral_mf.validation.positional_tokens import (
     strong_renyi_centres,
 )
 
+MATRIX = [[0.5, -2.0], [0.7, -0.4]]
+
 
 def random_tokens(n, seed):
     rng = np.random.default_rng(seed)
@@ -36,6 +38,13 @@ def velocity(model, theta, s):
         {"normalization": "peak", "decay": 500.0},
         {"beta": 64.0},
         {"beta": 0.0, "rotary": 1.0},
+        {"query_key": MATRIX, "decay": 2.0},
+        {"query_key": MATRIX, "order": "full", "normalization": "none"},
+        {"query_key": MATRIX, "normalization": "peak", "decay": 1.0},
+        {"query_key": [[0.0, 0.0], [0.0, 3.0]], "beta": 8.0},
+        {"query_key": [[-1.0, 0.0], [0.0, -1.0]], "beta": 30.0, "decay": 3.0},
+        {"query_key": [[-1.0, 0.0], [0.0, -1.0]], "beta": 30.0, "order": "full", "decay": 3.0},
+        {"query_key": [[0.0, 0.0], [0.0, 0.0]]},
     ],
 )
 def test_running_sums_are_the_sums_over_pairs(arguments):
@@ -43,26 +52,49 @@ def test_running_sums_are_the_sums_over_pairs(arguments):
     theta, s = random_tokens(120, seed=1)
     s[10:14] = s[10]  # tokens at one position see each other
     weight = np.exp(-model.decay * np.abs(s[:, None] - s)) * (s <= s[:, None] if model.causal else 1.0)
-    scale = model.beta if model.normalization == "peak" else 0.0
-    pairs = weight * np.exp(model.beta * np.cos(theta[:, None] - theta + model.rotary * (s[:, None] - s)) - scale)
+    x = np.array([np.cos(theta), np.sin(theta)])
+    matrix = np.array(model.query_key)
+    score = np.cos(theta[:, None] - theta + model.rotary * (s[:, None] - s)) if model.rotary else x.T @ matrix @ x
+    scale = model.beta * np.linalg.norm(matrix, 2) if model.normalization == "peak" else 0.0
+    pairs = weight * np.exp(model.beta * score - scale)
     below = pairs if model.normalization == "softmax" else weight
     exact = -(pairs * np.sin(theta[:, None] - theta)).sum(axis=1) / below.sum(axis=1)
     assert np.abs(velocity(model, theta, s) - exact).max() < 1e-13 * max(1.0, np.abs(exact).max())
 
 
-@pytest.mark.parametrize("arguments", [{}, {"rotary": 9.0, "decay": 4.0}, {"normalization": "none", "rotary": 2.0}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"rotary": 9.0, "decay": 4.0},
+        {"normalization": "none", "rotary": 2.0},
+        {"query_key": MATRIX},
+        {"beta": 40.0, "query_key": [[-1.0, 0.0], [0.0, -1.0]]},
+    ],
+)
 def test_the_first_token_of_a_causal_system_never_moves(arguments):
     theta, s = random_tokens(50, seed=2)
-    run = move_tokens_with_positions(PositionalAttention(3.0, **arguments), theta, 2.0, positions=s)
+    model = PositionalAttention(**{"beta": 3.0, **arguments})
+    run = move_tokens_with_positions(model, theta, 2.0, positions=s)
     assert (run.angles[:, 0] == theta[0]).all()
     assert (run.angles[-1, 1:] != theta[1:]).all()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-@pytest.mark.parametrize(("beta", "rotary", "end"), [(1.0, 0.0, 200.0), (2.0, 5.0, 500.0)])
-def test_a_causal_softmax_gathers_all_at_the_first_token(seed, beta, rotary, end):
+@pytest.mark.parametrize(
+    ("arguments", "end"),
+    [
+        ({"beta": 1.0}, 200.0),
+        ({"beta": 2.0, "rotary": 5.0}, 500.0),
+        ({"beta": 1.0, "query_key": MATRIX}, 200.0),
+        ({"beta": 1.0, "query_key": [[-1.0, 0.0], [0.0, -1.0]]}, 200.0),
+        ({"beta": 1.0, "query_key": [[0.0, 2.0], [-2.0, 0.0]]}, 200.0),
+    ],
+    ids=str,
+)
+def test_a_causal_softmax_gathers_all_at_the_first_token(seed, arguments, end):
     theta = random_tokens(32, seed)[0]
-    model = PositionalAttention(beta, rotary=rotary)
+    model = PositionalAttention(**arguments)
     run = move_tokens_with_positions(model, theta, [0.0, end], positions=np.arange(32) / 32, rtol=1e-8)
     distance = np.abs(np.remainder(run.angles - theta[0] + np.pi, 2.0 * np.pi) - np.pi).max(axis=1)
     assert distance[0] > 2.0
@@ -140,11 +172,13 @@ def test_influence_on_the_last_token(growth):
     assert signs == ([-1, 1, 1, 1] if growth < 1.0 else [-1, -1, -1, -1])
 
 
+@pytest.mark.parametrize("further", [{"rotary": 3.0}, {"query_key": MATRIX}], ids=str)
 @pytest.mark.parametrize("normalization", ["softmax", "none"])
-def test_many_tokens_follow_the_densities(normalization):
-    """Far from uniform, with decay and rotary phases: first order in 1 / (number of positions)."""
-    model = PositionalAttention(1.0, normalization, "causal", decay=2.0, rotary=3.0)
-    n_angles, size = 32, 0.25
+def test_many_tokens_follow_the_densities(normalization, further):
+    """Far from uniform, with decay, and phases or a matrix: first order in 1 / (number of positions)."""
+    n_angles, size = 64 if "query_key" in further else 32, 0.25
+    model = PositionalAttention(1.0, normalization, "causal", decay=2.0, **further)
+    end_time = 0.5 if "query_key" in further else 1.0
     phi = 2.0 * np.pi * np.arange(n_angles) / n_angles
     angles = phi.copy()
     for _ in range(60):  # quantiles of (1 + 2 size cos) / 2 pi
@@ -153,11 +187,11 @@ def test_many_tokens_follow_the_densities(normalization):
     def last(n):
         s = np.repeat(np.arange(1, n + 1) / n, n_angles)
         theta = (np.tile(angles, n).reshape(n, n_angles) + np.linspace(1.0 / n, 1.0, n)[:, None]).ravel()
-        end = move_tokens_with_positions(model, theta, [0.0, 1.0], positions=s, rtol=1e-9).angles[-1, -n_angles:]
+        end = move_tokens_with_positions(model, theta, [0.0, end_time], positions=s, rtol=1e-9).angles[-1, -n_angles:]
         return np.exp(-1j * np.outer([1, 2, 3], end)).mean(axis=1)
 
     run = solve_positions(
-        model, lambda s: FourierDensity.from_modes({1: size * np.exp(-1j * s)}), [0.0, 1.0], n_positions=24
+        model, lambda s: FourierDensity.from_modes({1: size * np.exp(-1j * s)}), [0.0, end_time], n_positions=24
     )
     exact = run.at([1.0])[-1, 0, 1:4]
     rows = [last(n) for n in (50, 100, 200)]
@@ -195,8 +229,12 @@ def test_models_that_cannot_move_these_tokens():
         move_tokens_with_positions(SelfAttention(1.0), [0.0, 1.0], 1.0)
     with pytest.raises(InputError, match="are not tokens"):
         move_tokens_with_positions(PositionalAttention(1.0), [], 1.0)
-    with pytest.raises(InputError, match="has no ring of positions"):
-        twisted_rates(PositionalAttention(1.0, order="full", rotary=1.0), 10, 1, [1])
+    for ring in (
+        PositionalAttention(1.0, order="full", rotary=1.0),
+        PositionalAttention(1.0, order="full", query_key=MATRIX),
+    ):
+        with pytest.raises(InputError, match="has no ring of positions"):
+            twisted_rates(ring, 10, 1, [1])
 
 
 def test_full_attention_without_positions_is_that_of_all_tokens():

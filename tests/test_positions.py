@@ -1,20 +1,32 @@
 """Densities with positions: causal, decaying and rotary attention against closed forms and direct quadrature."""
 
+import json
 from itertools import pairwise
 
+import h5py
 import numpy as np
 import pytest
 import xarray
 from scipy.integrate import quad
 
-from spectral_mf import FourierDensity, InputError, SelfAttention, StorageError, solve
+from spectral_mf import (
+    AttentionHead,
+    FourierDensity,
+    InputError,
+    MultiHeadAttention,
+    SelfAttention,
+    StorageError,
+    solve,
+)
 from spectral_mf.position_grid import PositionGrid
 from spectral_mf.position_theory import influence, u_shape_limit
+from spectral_mf.positional_heads import positional_system
 from spectral_mf.positional_trajectory import PositionalTrajectory
-from spectral_mf.positions import PositionalAttention, PositionalSystem
+from spectral_mf.positions import PositionalAttention
 from spectral_mf.solvers.positional import StoppedWithPositions, solve_linear_positions, solve_positions
 
 CAUSAL = PositionalAttention(5.0, "none", decay=1.0)
+MATRIX = [[0.5, -2.0], [0.7, -0.4]]
 MODE = 3
 RATE = 18.5960703044714  # 9 I_3(5) / 5, of tests/test_theory.py's table
 
@@ -23,13 +35,49 @@ def power_data(p, size=1e-7):
     return lambda s: FourierDensity.from_modes({MODE: size * np.expm1(s) ** p})
 
 
-@pytest.mark.parametrize(("p", "grading"), [(0.0, 1), (1.0, 1), (2.5, 2)])
-def test_causal_powers_grow_exactly(p, grading):
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.5, 1.0 / 3.0])
+def test_causal_powers_grow_exactly(p):
     t = 1.5 / RATE
-    run = solve_positions(CAUSAL, power_data(p), [0.0, 0.5 * t, t], grading=grading, rtol=1e-12)
+    run = solve_positions(CAUSAL, power_data(p), [0.0, 0.5 * t, t], rtol=1e-12)
     exact = 1e-7 * np.expm1(run.positions) ** p * np.exp(RATE / (p + 1.0) * run.t[:, None])
-    assert np.abs(run.moments[:, :, MODE] - exact).max() < 1e-9 * exact.max()
+    assert np.abs(run.moments[:, :, MODE] - exact).max() < 1e-10 * exact.max()
+    assert run.unresolved().max() < 1e-12
+    assert run.grid.n_nodes < 100
+
+
+def test_more_nodes_are_taken_on_the_way():
+    """Phases turn a density that is the same at all positions into one that oscillates."""
+    model = PositionalAttention(1.0, "softmax", rotary=15.0)
+    start = FourierDensity.from_modes({1: 0.2, 2: 0.05j})
+    times = [0.0, 0.2, 1.0]
+    run = solve_positions(model, start, times)
+    assert run.grid.n_nodes > 32
     assert run.unresolved().max() < 1e-11
+    assert run.configuration["n_positions"] == run.grid.n_nodes
+    assert np.abs(run.moments[0, :, :3] - [1.0, 0.2, 0.05j]).max() < 1e-13
+    fine = solve_positions(model, start, times, n_positions=100, rtol=1e-12)
+    s = [0.0, 0.1, 0.6, 1.0]
+    assert np.abs(run.at(s) - fine.at(s)).max() < 1e-12
+
+
+def test_more_nodes_than_there_are(monkeypatch):
+    monkeypatch.setattr("spectral_mf.solvers.position_nodes.SIZES", (8, 16))
+    model = PositionalAttention(1.0, "softmax", rotary=50.0)
+    with pytest.raises(
+        StoppedWithPositions, match=r"that 16 nodes leave .* unresolved; end the run earlier"
+    ) as stopped:
+        solve_positions(model, FourierDensity.from_modes({1: 0.2}), [0.0, 1e-13, 1.0])
+    assert len(stopped.value.rows) == 2
+    assert stopped.value.rows.grid.n_nodes == 16
+
+    def jump(s):
+        return FourierDensity.from_modes({1: 0.1 * (s > 0.5)})
+
+    with pytest.raises(InputError, match=r"so sharply on the position that 16 nodes leave .* of them unresolved"):
+        solve_positions(CAUSAL, jump, 1.0)
+    kept = solve_positions(CAUSAL, jump, 0.1, n_positions=8)
+    assert kept.grid == PositionGrid(8)
+    assert kept.unresolved().max() > 0.01
 
 
 def errors_of_linear_power(grading, sizes):
@@ -49,12 +97,20 @@ def test_a_half_integer_power_at_the_first_position_wants_graded_nodes():
     assert errors_of_linear_power(2, [32])[0] < 1e-13
 
 
+def points(theta):
+    """Points of the circle, as columns."""
+    return np.array([np.cos(theta), np.sin(theta)])
+
+
 def direct_velocity(model, densities, s, theta):
     """Velocity at position s by nested quadrature: no moments, no Bessel functions, no nodes."""
     phi = np.linspace(0.0, 2.0 * np.pi, 400, endpoint=False)
 
     def mean_over_angles(s_other, sine):
-        kernel = np.exp(model.beta * np.cos(theta - phi + model.rotary * (s - s_other)))
+        score = points(theta) @ np.array(model.query_key) @ points(phi)
+        if model.rotary:
+            score = np.cos(theta - phi + model.rotary * (s - s_other))
+        kernel = np.exp(model.beta * score)
         return (kernel * (np.sin(phi - theta) if sine else 1.0) * densities(s_other).density(phi)).mean() * 2.0 * np.pi
 
     def mean_over_positions(f):
@@ -77,14 +133,17 @@ def direct_velocity(model, densities, s, theta):
         PositionalAttention(2.0, "none", "full", decay=60.0),
         PositionalAttention(2.0, "none", "causal", rotary=-4.0),
         PositionalAttention(2.0, "softmax", "full", rotary=1.0),
+        PositionalAttention(1.5, "softmax", decay=3.0, query_key=MATRIX),
+        PositionalAttention(1.5, "none", "full", query_key=MATRIX),
+        PositionalAttention(1.5, "softmax", "full", decay=2.0, query_key=[[-1.0, 0.0], [0.0, -1.0]]),
     ],
-    ids=["causal-alibi-rotary", "full-alibi", "causal-rotary-none", "full-rotary"],
+    ids=str,
 )
 def test_velocity_is_the_double_integral(model):
     def densities(s):
         return FourierDensity.from_modes({1: 0.2 * np.exp(1j * s), 2: 0.1 * (1 + s)})
 
-    system = PositionalSystem(model, PositionGrid(24))
+    system = positional_system(model, PositionGrid(24))
     fields = system.grid_fields(64, 1, 24)
     moments = np.zeros((24, 33), dtype=np.complex128)
     moments[:, :3] = [densities(s).moments(2) for s in system.grid.nodes]
@@ -118,6 +177,47 @@ def test_without_dependence_on_positions_all_is_as_without_them(normalization):
         model = PositionalAttention(2.0, normalization, order, decay)
         run = solve_positions(model, start, [0.0, 1.0], n_positions=6, rtol=1e-12)
         assert np.abs(run.moments[-1, :, :33] - single.moments[-1, :33]).max() < 1e-11
+
+
+def test_with_a_matrix_and_one_density_at_all_positions_all_is_as_for_one_head():
+    start = FourierDensity.from_modes({1: 0.05, 2: 0.02j, 3: 0.03})
+    identity = [[1.0, 0.0], [0.0, 1.0]]
+    single = MultiHeadAttention([AttentionHead(MATRIX, identity, 1.5)], "softmax", 0.1)
+    exact = solve(single, start, [0.0, 1.0], method="spectral", rtol=1e-12).moments[-1, :33]
+    for order, decay in (("full", 0.0), ("causal", 4.0)):
+        model = PositionalAttention(1.5, "softmax", order, decay, diffusion=0.1, query_key=MATRIX)
+        run = solve_positions(model, start, [0.0, 1.0], n_positions=6, rtol=1e-12)
+        assert np.abs(run.moments[-1, :, :33] - exact).max() < 1e-11
+
+
+def test_a_multiple_of_the_identity_is_another_beta():
+    def start(s):
+        return FourierDensity.from_modes({1: 0.2 * np.exp(1j * s), 4: 0.05 * s})
+
+    for normalization in ("softmax", "none", "peak"):
+        models = [
+            PositionalAttention(3.0, normalization, decay=2.0),
+            PositionalAttention(1.5, normalization, decay=2.0, query_key=[[2.0, 0.0], [0.0, 2.0]]),
+        ]
+        runs = [solve_positions(model, start, [0.0, 0.3], n_positions=12, rtol=1e-12) for model in models]
+        assert np.abs(runs[0].moments[-1] - runs[1].moments[-1]).max() < 1e-12
+
+
+def test_a_matrix_keeps_half_turns_only():
+    """Modes 4 of the start are exact; mode 2 comes up under a matrix, and odd ones never do."""
+    start = FourierDensity.from_modes({4: 0.1})
+    run = solve_positions(PositionalAttention(1.0, query_key=MATRIX), start, [0.0, 0.5], n_positions=4)
+    assert np.abs(run.moments[-1, :, 2]).min() > 1e-3
+    assert (run.moments[:, :, 1::2] == 0.0).all()
+    plain = solve_positions(PositionalAttention(1.0), start, [0.0, 0.5], n_positions=4)
+    assert (plain.moments[:, :, 2] == 0.0).all()
+
+
+def test_tokens_that_see_too_little_stop_the_densities():
+    """Each token sees best what is opposite: one cluster at all positions drowns in rounding of what is not there."""
+    model = PositionalAttention(12.0, query_key=[[-1.0, 0.0], [0.0, -1.0]])
+    with pytest.raises(StoppedWithPositions, match="see so few of the others"):
+        solve_positions(model, FourierDensity.von_mises(20.0), [0.0, 1.0], n_positions=4)
 
 
 def window(centre, width=0.06):
@@ -242,6 +342,18 @@ def test_files_hold_all_and_xarray_reads_them(tmp_path):
         run.save(path)
 
 
+def test_files_hold_the_query_key_matrix_and_older_ones_have_none(tmp_path):
+    model = PositionalAttention(1.0, decay=0.5, query_key=MATRIX)
+    run = solve_positions(model, FourierDensity.from_modes({1: 0.1}), 0.1, n_positions=3)
+    assert PositionalTrajectory.load(run.save(tmp_path / "matrix.h5")).model == model
+    path = solve_positions(CAUSAL, FourierDensity.from_modes({1: 0.1}), 0.1, n_positions=3).save(tmp_path / "old.h5")
+    with h5py.File(path, "r+") as file:
+        stored = json.loads(file.attrs["model"])
+        assert stored.pop("query_key") == [[1.0, 0.0], [0.0, 1.0]]
+        file.attrs["model"] = json.dumps(stored)
+    assert PositionalTrajectory.load(path).model == CAUSAL
+
+
 def test_files_that_are_no_runs_with_positions_are_refused(tmp_path):
     with pytest.raises(StorageError, match="does not exist"):
         PositionalTrajectory.load(tmp_path / "none.h5")
@@ -269,6 +381,12 @@ def test_a_run_that_becomes_too_sharp_keeps_its_rows():
         ({"rotary": 2e4}, "rotary = 20000 is not allowed"),
         ({"order": "acausal"}, "order = 'acausal' is unknown"),
         ({"beta": -1.0}, "beta = -1 is not allowed"),
+        ({"query_key": [1.0, 2.0]}, "query_key = .* is not a 2x2 matrix of finite numbers"),
+        ({"query_key": np.eye(3)}, "query_key = .* is not a 2x2 matrix of finite numbers"),
+        ({"query_key": [[1.0, np.nan], [0.0, 1.0]]}, "query_key = .* is not a 2x2 matrix of finite numbers"),
+        ({"query_key": MATRIX, "rotary": 2.0}, "rotary = 2 cannot go with a query_key"),
+        ({"query_key": [[1e5, 0.0], [0.0, 1.0]]}, "is too large; their product may be at most 10000"),
+        ({"query_key": [[700.0, 0.0], [0.0, 1.0]], "normalization": "none"}, "speeds that overflow"),
         ({"normalization": "no"}, "normalization = 'no' is unknown"),
     ],
 )
@@ -291,5 +409,7 @@ def test_what_gives_no_densities_is_refused():
         solve_positions(CAUSAL, FourierDensity.uniform(), 1.0, n_positions=0)
     with pytest.raises(InputError, match=r"position 1\.5 is not allowed"):
         PositionGrid(4).interpolation([0.2, 1.5])
+    with pytest.raises(InputError, match="modes of a perturbed uniform density do not grow each by itself"):
+        solve_linear_positions(PositionalAttention(1.0, query_key=MATRIX), np.ones(4), 1, [1.0], PositionGrid(4))
     with pytest.raises(InputError, match="infinite influence"):
         influence([0.0], 1.0, 1.0)

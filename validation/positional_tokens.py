@@ -4,9 +4,10 @@ a_ij = e^{-λ |s_i - s_j|}, for s_j ≤ s_i only if causal, divided by its sum o
 the whole attention. Sums are running sums of moments over tokens in the order of their positions: O(N K) operations and
 O(N) numbers, never N x N.
 
-With e^{β cos x} = Σ_k I_k e^{ikx} and turned angles α = θ + ω s, every sum over j is one of w_j e^{-ikα_j} with w = 1
-(the softmax's denominator) or w = cos θ_j, sin θ_j. A token's own term in the drift is zero and is left out, so that
-the first token of a causal system stays where it is, exactly.
+With a query-key matrix B, the score is β ⟨x_i, B x_j⟩ in place of β times the cosine, without phases. With
+β Bᵀx = r (cos ψ, sin ψ) and e^{r cos x} = Σ_k I_k(r) e^{ikx}, every sum over j is one of w_j e^{-ikα_j}, α = θ + ω s,
+with w = 1 (the softmax's denominator) or w = cos θ_j, sin θ_j. A token's own term in the drift is zero and is left out,
+so that the first token of a causal system stays where it is, exactly.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ive
 
 from spectral_mf import bessel
 from spectral_mf.arguments import angle_array, number_from_to
@@ -29,6 +31,9 @@ from spectral_mf.solvers.march import MarchOptions
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
+
+KNOWN_MASS = 1e-2
+"""Share of the mean attention that a Fourier sum still knows to 13 digits."""
 
 
 class RunningSums:
@@ -74,31 +79,78 @@ class PositionalTokenVelocity:
     """
 
     def __init__(self, model: PositionalAttention, positions: FloatArray) -> None:
-        self._softmax = model.normalization == "softmax"
+        self._score = model.score
+        self._unit = None if model.normalization == "softmax" else model.score.norm * (model.normalization == "peak")
         self._sums = RunningSums(positions, model.decay, model.causal)
-        k = np.arange(model.attention.bandwidth + 1)
-        self._share = bessel.ratio(k, model.beta) * np.where(k == 0, 1.0, 2.0)  # real parts: k and -k at once
-        self._own = float(self._share.sum())  # e^beta / I_0
-        self._turn: FloatArray = model.rotary * positions
-        self._speed = model.attention.speed
+        self._order = bessel.bandwidth(model.score.norm)
+        self._turn: ComplexArray = np.exp(1j * model.rotary * positions)
         self._seen: FloatArray = 1.0 + self._sums.others(np.ones_like(positions)).real
+        self._pairs = PairSums(model, positions)
 
     def __call__(self, theta: FloatArray, out: FloatArray) -> None:
         """Write the velocities of tokens at the angles theta into `out`, both of shape (N,)."""
         cosine, sine = np.cos(theta), np.sin(theta)
-        step = np.exp(-1j * (theta + self._turn))
-        weights = np.stack([cosine, sine, np.ones_like(theta)] if self._softmax else [cosine, sine])
-        sums = np.zeros_like(weights)
-        power = np.ones_like(step)
-        for k, share in enumerate(self._share):
-            if k:
-                power = power * step
-            sums += share * (np.conj(power) * self._sums.others(weights * power)).real
+        key = (cosine - 1j * sine) * np.conj(self._turn)  # e^{-i (theta + omega s)}
+        x, y = self._score.row(theta)
+        width = np.hypot(x, y)
+        query = np.where(width > 0.0, (x + 1j * y) / np.where(width > 0.0, width, 1.0), 1.0) * self._turn
+        weights = np.stack([cosine, sine, np.ones_like(theta)] if self._unit is None else [cosine, sine])
+        sums = self._kernel_sums(weights, key, query, width)
         np.subtract(cosine * sums[1], sine * sums[0], out=out)
-        if self._softmax:
-            out /= sums[2] + self._own
-        else:
-            out *= self._speed / self._seen
+        if self._unit is not None:
+            out *= ive(0, width) * np.exp(width - self._unit) / self._seen
+            return
+        own = np.exp(self._score.value(np.zeros_like(theta), 2.0 * theta) - width) / ive(0, width)
+        mass = sums[2] + own
+        few = mass < KNOWN_MASS * self._seen
+        out /= np.where(few, 1.0, mass)
+        if few.any():
+            rows = np.flatnonzero(few)
+            out[rows] = self._pairs(theta, rows)
+
+    def _kernel_sums(
+        self, weights: FloatArray, key: ComplexArray, query: ComplexArray, width: FloatArray
+    ) -> FloatArray:
+        """Sums over the other tokens of weights times e^{r cos(phi - psi)} / I_0(r), by Horner's rule in the modes.
+
+        I_k / I_{k-1} = r / (2 k + r I_{k+1} / I_k) on the way down, r the width and psi the angle of the query.
+        """
+        power = key**self._order
+        back = np.conj(key)
+        ratio = np.zeros_like(width)
+        above = np.zeros(weights.shape, dtype=np.complex128)
+        for k in range(self._order, 0, -1):
+            ratio = width / (2.0 * k + width * ratio)
+            above = (ratio * query) * (self._sums.others(weights * power) + above)
+            power = power * back
+        return np.asarray(self._sums.others(weights) + 2.0 * above.real)
+
+
+class PairSums:
+    """Softmax velocities as sums over pairs, in log-sum-exp form: O(N) for a token.
+
+    Fourier sums know the softmax's denominator to rounding of I_0(r). With the identity a token sees itself best; with
+    another matrix it may see all tokens, itself among them, so badly that no digit is left.
+    """
+
+    def __init__(self, model: PositionalAttention, positions: FloatArray) -> None:
+        self._model = model
+        self._positions = positions
+
+    def __call__(self, theta: FloatArray, rows: NDArray[np.int64]) -> FloatArray:
+        """Velocities of the tokens of the given numbers; shape (M,)."""
+        model, out = self._model, np.empty(rows.size)
+        chunk = max(1, 2**20 // theta.size)
+        for start in range(0, rows.size, chunk):
+            part = rows[start : start + chunk]
+            distance = self._positions[part, None] - self._positions
+            d, s = theta[part, None] - theta, theta[part, None] + theta
+            exponent = model.score.value(d, s) - model.decay * np.abs(distance)
+            if model.causal:
+                exponent[distance < 0.0] = -np.inf
+            attention = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+            out[start : start + chunk] = -(attention * np.sin(d)).sum(axis=1) / attention.sum(axis=1)
+        return out
 
 
 class PositionalTokenSolver(AdaptiveSolver):
