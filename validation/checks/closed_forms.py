@@ -142,3 +142,46 @@ def w1_rotated_von_mises(kappa: float, angle: float) -> float:
     n = np.arange(1, 2001, 2)
     sign = np.where(n % 4 == 1, 1.0, -1.0)
     return float(8.0 / math.pi * (sign * von_mises_moment(kappa, n) * np.sin(0.5 * n * angle) / n**2).sum())
+
+
+def split_limit(ratio: float, beta: float, eigenvalue: float) -> float:
+    """Second eigenvalue up to which masses r : 1 at both ends of an eigendirection of V = B are stable (SA).
+
+    x (c - r) (c r - 1) / (r (c^2 - 1)), c = e^{2 beta x}, x the eigenvalue of that direction (arXiv:2604.26085).
+    """
+    c = math.exp(2.0 * beta * eigenvalue)
+    return eigenvalue * (c - ratio) * (c * ratio - 1.0) / (ratio * (c**2 - 1.0))
+
+
+def heat_flow(moments: ArrayLike, time: float) -> NDArray[np.complex128]:
+    """Moments c_0 .. c_K after the heat equation's flow: e^{-k^2 t} c_k."""
+    c = np.asarray(moments, dtype=np.complex128)
+    return np.asarray(np.exp(-time * np.arange(c.size) ** 2) * c)
+
+
+def poisson_order(strength: float, start: float, time: ArrayLike) -> FloatArray:
+    """|c_1| of identical Kuramoto oscillators whose density is a Poisson kernel.
+
+    dr/dt = K r (1 - r^2) / 2, so that r^2/(1 - r^2) grows like e^{K t} (Ott, Antonsen).
+    """
+    grown = np.exp(strength * np.asarray(time, dtype=np.float64)) * start**2 / (1.0 - start**2)
+    return np.asarray(np.sqrt(grown / (1.0 + grown)))
+
+
+def oscillator_order(strength: float, kappa: float) -> float:
+    """|c_1| > 0 of the stationary density of Kuramoto oscillators with noise: r = I_1/I_0(K r / kappa)."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-16 * high:  # I_1/I_0(a r) - r is positive below its root
+        middle = 0.5 * (low + high)
+        above = float(von_mises_moment(strength * middle / kappa, 1)) < middle
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if above else (middle, high)
+    return 0.5 * (low + high)
+
+
+def bounded_confidence_coefficient(radius: float, k: ArrayLike) -> FloatArray:
+    """Fourier coefficients W_k, k >= 1, of (radius^2 - x^2)/2 for |x| < radius."""
+    order = np.asarray(k, dtype=np.float64)
+    x = order * radius
+    return np.asarray((np.sin(x) - x * np.cos(x)) / (np.pi * order**3))
