@@ -11,13 +11,14 @@ from typing import Any
 _HOME = {
     "solve": "spectral_mf.solvers.run",
     "resume": "spectral_mf.solvers.run",
+    "solve_ensemble": "spectral_mf.solvers.ensemble",
     "solve_sweep": "spectral_mf.solvers.sweep",
     "solve_positions": "spectral_mf.solvers.positional",
     "stationary_state": "spectral_mf.solvers.stationary",
     "continue_branch": "spectral_mf.solvers.continuation",
 }
 
-__all__ = ["continue_branch", "resume", "solve", "solve_positions", "solve_sweep", "stationary_state"]
+__all__ = ["continue_branch", "resume", "solve", "solve_ensemble", "solve_positions", "solve_sweep", "stationary_state"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Many densities under one model, solved together: ensembles over initial data."""
+"""Many densities solved together: ensembles over initial data, and over parameters of a model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_mf.arguments import check_model, finite_number, integer_at_least, number_between, number_from_to
 from spectral_mf.errors import InputError, ResolutionExhausted
 from spectral_mf.model import Model
+from spectral_mf.model_family import ModelFamily
 from spectral_mf.output_times import time_grid
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import SpectralSolver
@@ -20,13 +21,22 @@ BLOCK = 16
 
 
 def solve_ensemble(
-    model: Model, moments: ArrayLike, times: ArrayLike, *, rtol: float = 1e-8, max_modes: int = 4096
+    model: Model | list[Model] | tuple[Model, ...],
+    moments: ArrayLike,
+    times: ArrayLike,
+    *,
+    rtol: float = 1e-8,
+    max_modes: int = 4096,
 ) -> ComplexArray:
     """Solve the nonlinear equation from many initial densities.
 
+    Sixteen at a time share their steps and their grid, so it pays to have alike ones side by side.
+
     Parameters
     ----------
-    model : Model
+    model : Model, or list of Model
+        One for all, or one for each density: `SelfAttention` or `PairPotential` with parameters that vary (see
+        `spectral_mf.model_family.ModelFamily`).
     moments : array_like of complex, shape (B, K + 1)
         c_0 .. c_K of each initial density.
     times : array_like of float, shape (n_times,)
@@ -43,17 +53,24 @@ def solve_ensemble(
     Raises
     ------
     InputError
-        If an array has the wrong shape or c_0 is not 1.
+        If an array has the wrong shape, c_0 is not 1, or the models cannot be solved together.
     ResolutionExhausted
         If a density becomes too sharp before the last time.
     """
     start = _initial_moments(moments)
     grid = time_grid(times)
     result = np.empty((start.shape[0], grid.size, start.shape[1]), dtype=np.complex128)
-    options = _checked_options(model, rtol, max_modes)
+    options = _checked_options(rtol, max_modes)
+    if not isinstance(model, (list, tuple)):
+        check_model(model)
+    elif len(model) != start.shape[0]:
+        raise InputError(f"{len(model)} models for {start.shape[0]} densities; give one for each, or one for all.")
+    else:
+        ModelFamily(model)  # refused before anything is solved
     for first in range(0, start.shape[0], BLOCK):
         block = slice(first, first + BLOCK)
-        solver = SpectralSolver(model, float(grid[0]), start[block], options)
+        together = ModelFamily(model[block]) if isinstance(model, (list, tuple)) else model
+        solver = SpectralSolver(together, float(grid[0]), start[block], options)
         for i, t in enumerate(grid):
             solver.advance(float(t))
             result[block, i] = _padded(solver.moments, start.shape[1])
@@ -97,7 +114,8 @@ def first_passage_times(
     if integer_at_least("mode", mode, 1) >= start.shape[1]:
         raise InputError(f"mode = {mode} is not among the modes 1 .. {start.shape[1] - 1} given; choose one of them.")
     level, t_end = number_between("level", level, 0.0, 1.0), finite_number("t_end", t_end)
-    options = _checked_options(model, rtol, max_modes)
+    check_model(model)
+    options = _checked_options(rtol, max_modes)
     passed = np.full(start.shape[0], np.inf)
     for first in range(0, start.shape[0], BLOCK):
         block = start[first : first + BLOCK]
@@ -150,8 +168,7 @@ def _crossing(t0: float, t1: float, level: float, y0: float, y1: float, s0: floa
     return t0 + h * 0.5 * (low + high)
 
 
-def _checked_options(model: Model, rtol: float, max_modes: int) -> MarchOptions:
-    check_model(model)
+def _checked_options(rtol: float, max_modes: int) -> MarchOptions:
     return MarchOptions(
         rtol=number_from_to("rtol", rtol, 1e-13, 1e-2), max_modes=integer_at_least("max_modes", max_modes, 64)
     )

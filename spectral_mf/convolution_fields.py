@@ -5,6 +5,7 @@ V = Σ_k v_k c_k e^{ikθ}, divided by Σ_k z_k c_k e^{ikθ} for the softmax: mul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,37 +42,39 @@ class ConvolutionModel(Protocol):
 
 
 class ConvolutionFields:
-    """Velocities and densities of a model on a grid (see `spectral_mf.model.GridFields`).
+    """Velocities and densities on a grid (see `spectral_mf.model.GridFields`), each density under a model of its own.
 
     Parameters
     ----------
-    model : ConvolutionModel
+    models : sequence of ConvolutionModel
+        One for each density; all with a denominator, or all without.
     n_points : int
         Number M of grid points on one period 2 pi / fold.
     fold : int
-    n_densities : int
     """
 
-    def __init__(self, model: ConvolutionModel, n_points: int, fold: int, n_densities: int) -> None:
-        self._model = model
-        self._made_from = (model, n_points, fold, n_densities)
-        self._softmax = model.kernels.shape[0] == 2
-        k = fold * np.arange(n_points // 2 + 1)
-        seen = k[k <= model.bandwidth]
-        kernels = np.zeros((1 + self._softmax, k.size), dtype=np.complex128)
-        kernels[:, : seen.size] = model.kernels[:, seen]
-        kernels[0, -1] = 0.0  # the Nyquist mode of an odd derivative
+    def __init__(self, models: Sequence[ConvolutionModel], n_points: int, fold: int) -> None:
+        self._made_from = (models, n_points, fold)
+        self._mean_kernels = np.array([model.mean_kernel for model in models])
+        n_densities = len(models)
+        n_kernels = models[0].kernels.shape[0]
+        n_modes = n_points // 2 + 1
+        # Operands of one shape take numpy's quick path: 15 to 25% of a right-hand side against broadcasting.
+        kernels = np.zeros((n_kernels, n_densities, n_modes), dtype=np.complex128)
+        for i, model in enumerate(models):
+            seen = model.kernels[:, : model.bandwidth + 1 : fold][:, :n_modes]
+            kernels[:, i, : seen.shape[1]] = seen
+        kernels[0, :, -1] = 0.0  # the Nyquist mode of an odd derivative
         series = [kernels[0], np.ones_like(kernels[0]), *kernels[1:]]
         transform = RealTransform(n_points, len(series) * n_densities)
         grid = transform.grid.reshape(len(series), n_densities, n_points)
-        spectrum = transform.spectrum.reshape(len(series), n_densities, k.size)
-        # Operands of one shape take numpy's quick path: 15 to 25% of a right-hand side against broadcasting.
-        self._series = [(np.tile(row, (n_densities, 1)), target) for row, target in zip(series, spectrum, strict=True)]
+        spectrum = transform.spectrum.reshape(len(series), n_densities, n_modes)
+        self._series = list(zip(series, spectrum, strict=True))
         self._backward = transform.backward
         self._transform = transform
         self.velocity = grid[0]
         self.density = grid[1]
-        self._mass = grid[2] if self._softmax else None
+        self._mass = grid[2] if n_kernels == 2 else None
         self._floor = np.full_like(self.velocity, MASS_FLOOR)
 
     def evaluate(self, moments: ComplexArray) -> None:
@@ -87,7 +90,7 @@ class ConvolutionFields:
         """Integral of V^2 dmu (USA), V^2 Z dmu (SA): the rates at which the energies grow; shape (n_densities,)."""
         rate = self.velocity**2 * self.density
         if self._mass is not None:
-            rate = rate * self._mass * self._model.mean_kernel
+            rate = rate * self._mass * self._mean_kernels[:, None]
         return np.asarray(rate.mean(axis=-1))
 
     def __reduce__(self) -> tuple[Any, ...]:

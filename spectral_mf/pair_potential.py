@@ -187,7 +187,7 @@ class PairPotential:
 
     def grid_fields(self, n_points: int, fold: int = 1, n_densities: int = 1) -> ConvolutionFields:
         """Make an evaluator of velocities and densities on `n_points` points of one period 2 pi / fold."""
-        return ConvolutionFields(self, n_points, fold, n_densities)
+        return ConvolutionFields((self,) * n_densities, n_points, fold)
 
     def velocity(self, moments: ComplexArray, theta: ArrayLike) -> FloatArray:
         """Velocity at the angles theta (radians), from moments c_0 .. c_K."""

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from spectral_mf.attention_head import AttentionHead
 from spectral_mf.errors import InputError
 from spectral_mf.fourier_density import FourierDensity
+from spectral_mf.multi_head_attention import MultiHeadAttention
 from spectral_mf.self_attention import SelfAttention
 from spectral_mf.solvers.ensemble import first_passage_times, solve_ensemble
 from spectral_mf.solvers.march import MarchOptions
@@ -37,6 +39,32 @@ def test_each_density_is_solved_as_if_alone(normalization):
     np.testing.assert_array_equal(together[7, -1], c[7])
     for i in (0, 20, 39):
         np.testing.assert_allclose(together[i, 1:], single(model, c[i], times[1:]), atol=1e-9)
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "none"])
+def test_each_density_under_its_own_beta(normalization):
+    betas = np.geomspace(0.5, 8.0, 20)  # more than one block, and kernels of different widths
+    models = [SelfAttention(beta, normalization) for beta in betas]
+    c = random_moments(20, 12, 1e4, seed=4)
+    t = 2.5 / max(float(model.growth_rate(k)) for model in models for k in range(1, 6))
+    together = solve_ensemble(models, c, [0.0, t], rtol=1e-10)
+    for i in (0, 3, 15, 16, 19):
+        np.testing.assert_allclose(together[i, 1], single(models[i], c[i], [t])[0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        ([SelfAttention(1.0)], "1 models for 2 densities"),
+        ([SelfAttention(1.0), SelfAttention(1.0, "none")], "with and without softmax"),
+        ([SelfAttention(1.0), SelfAttention(1.0, diffusion=0.1)], "different diffusion"),
+        ([SelfAttention(1.0), MultiHeadAttention([AttentionHead(np.eye(2), np.eye(2))])], "one by one"),
+        ([SelfAttention(1.0), 3], "model"),
+    ],
+)
+def test_models_that_cannot_be_solved_together_are_refused(models, words):
+    with pytest.raises(InputError, match=words):
+        solve_ensemble(models, random_moments(2, 4, 1e3, seed=1), [0.0, 0.1])
 
 
 def test_diffusion_in_an_ensemble():
