@@ -4,6 +4,7 @@
 - ``unstable_manifold``: coefficients of the unstable manifold's series at beta = 5, mode 3.
 - ``case_A`` (SA), ``case_B`` (USA): moments and energy of one solution at beta = 5, from the linear phase through the
   collapse to the merging of clusters, with an error estimate a row.
+- ``matrices_and_heads``: moments for general query-key and value matrices, a symmetric indefinite one, and two heads.
 - ``cluster_outcomes``: which mode is first and how many clusters are seen, for 20,000 random starts at beta = 5 and 7.
 """
 

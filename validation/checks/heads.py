@@ -73,8 +73,8 @@ def identity_matrices(p: Parameters) -> Finding:
     for normalization in ("softmax", "none"):
         name = "SA" if normalization == "softmax" else "USA"
         for beta in p.betas:
-            scalar = SelfAttention(beta, normalization)  # type: ignore[arg-type]
-            model = MultiHeadAttention((AttentionHead(IDENTITY, IDENTITY, beta),), normalization)  # type: ignore[arg-type]
+            scalar = SelfAttention(beta, normalization)
+            model = MultiHeadAttention((AttentionHead(IDENTITY, IDENTITY, beta),), normalization)
             grids = [m.grid_fields(256) for m in (model, scalar)]
             for grid in grids:
                 grid.evaluate(moments)
@@ -115,7 +115,8 @@ def _symmetric(first: float, second: float, angle: float) -> FloatArray:
 def _gathered(matrix: FloatArray, beta: float, start: tuple[float, float], times: FloatArray) -> Trajectory:
     """A run with V = B from a von Mises density of given concentration and mean."""
     model = MultiHeadAttention((AttentionHead(matrix, matrix, beta),))
-    return solve(model, FourierDensity.von_mises(*start), times, rtol=1e-9)
+    run: Trajectory = solve(model, FourierDensity.von_mises(*start), times, rtol=1e-9)
+    return run
 
 
 def eigendirections(p: Parameters) -> Finding:
