@@ -14,11 +14,13 @@ _HOME = {
     "solve_ensemble": "spectral_mf.solvers.ensemble",
     "solve_sweep": "spectral_mf.solvers.sweep",
     "solve_positions": "spectral_mf.solvers.positional",
+    "solve_common_noise": "spectral_mf.solvers.common_noise",
+    "solve_common_noise_ensemble": "spectral_mf.solvers.common_noise_ensemble",
     "stationary_state": "spectral_mf.solvers.stationary",
     "continue_branch": "spectral_mf.solvers.continuation",
 }
 
-__all__ = ["continue_branch", "resume", "solve", "solve_ensemble", "solve_positions", "solve_sweep", "stationary_state"]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

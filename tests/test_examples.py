@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 
@@ -29,6 +30,7 @@ def test_every_example_is_run(checkout):
         "collapse.py",
         "phase_diagram.py",
         "noise.py",
+        "common_noise.py",
         "positions.py",
         "heads.py",
     }
@@ -54,6 +56,17 @@ def test_noise(checkout, tmp_path):
     assert float(fold) == pytest.approx(5.4259158673, abs=1e-9)
     (rate,) = re.findall(r"κ = 0.6: rate ([\de.-]+)", shown)
     assert float(rate) == pytest.approx(1.498e-8, rel=1e-3)
+
+
+def test_common_noise(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "common_noise.py", "--quick")
+    assert [path.name for path in tmp_path.iterdir()] == ["common_noise.png"]
+    rows = re.findall(r"energy ([\d.]+) ± ([\d.]+), without attention ([\d.]+)", shown)
+    energies, errors, alone = np.array(rows, dtype=float).T
+    assert energies.size == 4
+    assert (np.diff(energies) > 0.0).all()
+    assert (energies > alone).all()
+    assert errors[0] == 0.0  # no common noise, no chance
 
 
 @pytest.mark.slow
