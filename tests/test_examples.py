@@ -33,6 +33,7 @@ def test_every_example_is_run(checkout):
         "common_noise.py",
         "positions.py",
         "heads.py",
+        "potentials.py",
     }
 
 
@@ -80,6 +81,21 @@ def test_heads(checkout, tmp_path):
     assert min(float(step) for step in re.findall(r"least step ([\de.+-]+)", shown)) >= 0.0
     errors = [float(error) for error in re.findall(r"β = \d+: ([\d.]+) from", shown)]
     assert errors == pytest.approx([0.036656, 0.019254, 0.0098643, 0.0049922, 0.0025108], rel=3e-5)
+
+
+@pytest.mark.slow
+def test_potentials(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "potentials.py")
+    assert [path.name for path in tmp_path.iterdir()] == ["potentials.png"]
+    errors = [float(error) for error in re.findall(r"\|c_1\| reaches [\d.]+, error ([\de.-]+)", shown)]
+    assert len(errors) == 2
+    assert max(errors) < 1e-10
+    assert "critical noise 0.5 K" in shown
+    assert "mode 2 grows fastest, at rate 0.078523" in shown  # 4 (W_2 - κ), W_2 = (sin 1.6 - 1.6 cos 1.6)/(8 π)
+    (fall,) = re.findall(r"largest step ([\de.+-]+)", shown)
+    assert float(fall) < 0.0
+    folds = re.findall(r"radius ([\d.]+): critical noise [\d.]+, folds at ([\w.]+)", shown)
+    assert [(radius, at == "none") for radius, at in folds] == [("0.8", False), ("1.1", False), ("2", True)]
 
 
 def test_phase_diagram(checkout, tmp_path):
