@@ -26,7 +26,7 @@ from spectral_mf.output_times import time_grid
 from spectral_mf.solvers.auto import HAND_OVER_MODES
 from spectral_mf.solvers.characteristics import CharacteristicSolver, flow_of
 from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
-from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver
+from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
 from spectral_mf.symmetry import largest_fold
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
 from spectral_mf.vector_fields import VectorFields
@@ -37,6 +37,12 @@ Method = Literal["auto", "spectral", "characteristics"]
 Calculus = Literal["stratonovich"]
 
 DEFAULT_MODES = 64
+
+FREE = 0.75
+"""Share of a coarser grid's modes beyond which hardly anything may be left: else it would soon be too coarse again."""
+
+FAINT = 0.1
+"""Share of the tail allowed that may be left out by going to a coarser grid."""
 
 
 class DrivenRightHandSide(SpectralRightHandSide):
@@ -110,11 +116,28 @@ class DrivenSpectralSolver(SpectralSolver):
         self._largest_step = min(self._transport_limit / speed, self._damping_step)
 
     def drive(self, rates: FloatArray) -> None:
-        """Take up rates dB/dt, shape (B, n_fields)."""
+        """Take up rates dB/dt, shape (B, n_fields); noise also smooths densities, and a coarser grid may do then."""
         self._rates = rates
+        coarser = self._coarser_grid()
+        if coarser < self.n_points:
+            self.n_points = coarser
+            self._use_grid(self.moments.copy())
+            return
         self._driven.drive(rates)
         self._driven(self.moments, self._driven.as_moments(self._stepper.slope))
         self._limit_step()
+
+    def _coarser_grid(self) -> int:
+        """Points of the coarsest grid that leaves out only what is far below the tail allowed."""
+        needed = -(-self._driven_model.bandwidth // self._fold)
+        for size in self._sizes:
+            kept = kept_modes(size)
+            if size >= self.n_points:
+                break
+            left_out = np.abs(self.moments[:, int(FREE * kept) :]).max(axis=1)
+            if kept >= needed and (left_out <= FAINT * self._tail_allowed * self._sizes_now).all():
+                return size
+        return self.n_points
 
     def snapshot(self) -> Snapshot:
         """The first density as it is stored."""

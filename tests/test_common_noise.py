@@ -292,6 +292,18 @@ def test_a_density_too_sharp_keeps_its_rows_and_auto_goes_on():
     assert np.abs(run.moments[-1, :5] - tokens.moments[-1, :5]).max() < 1e-5
 
 
+def test_grids_grow_and_shrink_with_the_density():
+    """A path that goes out and comes back leaves the density as it was; a uniform one is Poisson on the way."""
+    path = BrownianPath(np.repeat([[0.25], [-0.25]], 8, axis=0), 1.0)
+    field = VectorFields.from_functions([np.sin])
+    run = solve_common_noise(NONE, START, field, path, [0.0, 0.5, 1.0], method="spectral")
+    assert list(run.n_modes) == [64, run.n_modes[1], 64]
+    assert run.n_modes[1] >= 96
+    assert np.abs(run.moments[2] - run.moments[0]).max() < 1e-10
+    still = solve_common_noise(NONE, FourierDensity.uniform(), field, path, [0.0, 0.5], method="spectral")
+    assert np.abs(still.moments[1] - (-np.tanh(1.0)) ** np.arange(65)).max() < 1e-10
+
+
 def test_an_ensemble_too_sharp_keeps_its_rows():
     paths = BrownianPath.draw_many(18, 2, 4.0, 32, 3)
     with pytest.raises(StoppedEnsemble, match="path number") as stopped:
