@@ -58,10 +58,13 @@ def critical_noise(model: Model, k: int = 1) -> float:
 
 
 def stabilising_noise(model: Model) -> float:
-    """Diffusion from which on the uniform density is linearly stable: the largest J_k; for self-attention J_1."""
+    """Diffusion from which on the uniform density is linearly stable: the largest J_k, for self-attention J_1.
+
+    0 if every mode decays without noise.
+    """
     check_model(model)
     k = np.arange(1, model.bandwidth + 1)
-    return float((model.growth_rate(k) / k**2).max()) + model.diffusion
+    return max(0.0, float((model.growth_rate(k) / k**2).max()) + model.diffusion)
 
 
 def selection_noise(model: Model, k: int) -> float:

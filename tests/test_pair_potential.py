@@ -163,6 +163,7 @@ def test_oscillators_need_noise_of_half_their_strength_to_lose_order(strength):
     model = PairPotential.kuramoto(strength, 0.2)
     assert critical_noise(model) == pytest.approx(0.5 * strength, rel=1e-15)
     assert stabilising_noise(model) == pytest.approx(0.5 * strength, rel=1e-15)
+    assert stabilising_noise(PairPotential.kuramoto(-strength)) == 0.0
     start = stationary_state(PairPotential.kuramoto(strength, 0.6 * strength), FourierDensity.uniform())
     uniform = continue_branch(start, "diffusion", (0.4 * strength, 0.7 * strength), increasing=False)
     assert [point.value for point in uniform.special] == pytest.approx([0.5 * strength], rel=1e-10)
