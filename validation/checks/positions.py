@@ -50,10 +50,10 @@ def causal_growth(p: Parameters) -> Finding:
                     )
                     if beta == p.betas[0] and decay == p.decays[0]:
                         grown = run.at([1.0])[:, 0, k].real / p.size
-                        ax.semilogy(rate * t, grown, color=colour, label=f"p = {power:g}")
-                        ax.semilogy(rate * t, np.exp(rate * t / (power + 1.0)), **THEORY)
+                        ax.plot(rate * t, np.log(grown), color=colour, label=f"p = {power:g}")
+                        ax.plot(rate * t, rate * t / (power + 1.0), **THEORY)
         ax.set_xlabel("a t")
-        ax.set_ylabel("growth of the last position")
+        ax.set_ylabel("ln of the last position's growth")
         ax.set_title(f"Data $(e^{{λs}} - 1)^p$, λ = {p.decays[0]:g}")
         legend(ax)
     return Finding(
@@ -63,7 +63,7 @@ def causal_growth(p: Parameters) -> Finding:
             Picture(
                 "growth",
                 figure,
-                "Three straight lines on a logarithmic axis, the steeper the smaller p, on dashed lines of theory.",
+                "Three straight lines of logarithms, the steeper the smaller p, on dashed lines of theory.",
                 "The later a perturbation begins to rise in s, the slower it grows.",
             )
         ],
@@ -139,7 +139,7 @@ def influence(p: Parameters) -> Finding:
                 figure,
                 "Curves of the influence by position: first a U, later falling from left to right. Dots and crosses "
                 "lie on them.",
-                "Lines: closed form. Crosses: densities. Dots: tokens, extrapolated in the number of positions.",
+                "Lines: closed form. Crosses: densities, means over windows. Dots: tokens, extrapolated in their positions.",
             )
         ],
     )
