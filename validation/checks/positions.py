@@ -139,7 +139,7 @@ def influence(p: Parameters) -> Finding:
                 figure,
                 "Curves of the influence by position: first a U, later falling from left to right. Dots and crosses "
                 "lie on them.",
-                "Lines: closed form. Crosses: densities, means over windows. Dots: tokens, extrapolated in their positions.",
+                "Lines: closed form. Crosses: densities, over windows. Dots: tokens, extrapolated in their positions.",
             )
         ],
     )
