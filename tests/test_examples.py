@@ -106,6 +106,19 @@ def test_phase_diagram(checkout, tmp_path):
     assert fastest == [2, 3, 4, 4, 5, 5, 6, 6]  # near the square root of 2 beta
 
 
+@pytest.mark.slow
+def test_scaling(checkout, tmp_path):
+    shown = run(checkout, tmp_path, "scaling.py", "--quick")
+    assert (tmp_path / "scaling.png").exists()
+    pairs = re.findall(r"^(.+): ([-\d.e+]+), predicted ([-\d.e+]+)$", shown, re.MULTILINE)
+    assert len(pairs) == 22
+    rates = [(float(a), float(b)) for name, a, b in pairs if name.endswith("rate")]
+    assert len(rates) == 4
+    assert all(a == pytest.approx(b, rel=1e-3) for a, b in rates)
+    (heat,) = (float(a) for name, a, _ in pairs if name.startswith("intermediate: exponent"))
+    assert heat == pytest.approx(-1.0, abs=0.01)
+
+
 def test_collapse(checkout, tmp_path):
     shown = run(checkout, tmp_path, "collapse.py")
     assert {path.name for path in tmp_path.iterdir()} == {
