@@ -1,6 +1,7 @@
 """The table of claims, what their checks compare with, and how findings are judged."""
 
 import inspect
+import json
 import math
 import re
 from importlib import import_module
@@ -17,6 +18,7 @@ from spectral_mf.validation import findings
 from spectral_mf.validation.checks import closed_forms
 from spectral_mf.validation.claims import Parameters, all_claims, chosen_claims, papers
 from spectral_mf.validation.findings import Comparison, Finding
+from spectral_mf.validation.verdicts import Verdict
 
 NAMES = [claim.id for claim in all_claims()]
 
@@ -31,6 +33,16 @@ def test_a_claim_says_where_it_is_from_and_how_it_is_judged(claim):
     used = set(re.findall(r"\bp\.(\w+)", inspect.getsource(check)))
     for size in ("quick", "full"):
         assert set(claim.parameters(size).to_dict()) == used, size
+
+
+@pytest.mark.parametrize("claim", all_claims(), ids=lambda claim: claim.id)
+def test_a_verdict_on_any_claim_can_be_stored_and_has_its_seeds(claim):
+    for size in ("quick", "full"):
+        verdict = Verdict(claim.id, True, "", [], claim.parameters(size).to_dict(), "code", 1.0)
+        stored = json.loads(json.dumps(verdict.to_dict()))
+        assert Verdict.from_dict(stored) == verdict
+        for some in stored["seeds"].values():
+            assert all(isinstance(seed, int) for seed in (some if isinstance(some, list) else [some]))
 
 
 def test_names_are_distinct_and_groups_are_not_interrupted():

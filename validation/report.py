@@ -213,7 +213,8 @@ def _particulars(claim: Claim, verdict: Verdict) -> dict[str, str]:
 
 def _footer(known: Known) -> str:
     entries = {**versions(), "machine": machine()}
-    seeds = sorted({seed for _, verdict in known for seed in verdict.seeds.values()})
+    values = [value for _, verdict in known for value in verdict.seeds.values()]
+    seeds = sorted({seed for value in values for seed in (value if isinstance(value, list) else [value])})
     if seeds:
         entries["seeds"] = ", ".join(map(str, seeds)) + "; each replicate has a stream of its own spawned from one"
     return f"""<footer>

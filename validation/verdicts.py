@@ -51,9 +51,9 @@ class Verdict:
     error: str = ""
 
     @property
-    def seeds(self) -> dict[str, int]:
-        """The parameters that are seeds."""
-        return {name: int(value) for name, value in self.parameters.items() if name.startswith("seed")}
+    def seeds(self) -> dict[str, int | list[int]]:
+        """The parameters that are seeds, or lists of them."""
+        return {name: value for name, value in self.parameters.items() if name.startswith("seed")}
 
     @property
     def tightest(self) -> Comparison | None:
