@@ -34,6 +34,7 @@ def test_every_example_is_run(checkout):
         "positions.py",
         "heads.py",
         "potentials.py",
+        "scaling.py",
     }
 
 
