@@ -40,7 +40,7 @@ def test_a_verdict_on_any_claim_can_be_stored_and_has_its_seeds(claim):
     for size in ("quick", "full"):
         verdict = Verdict(claim.id, True, "", [], claim.parameters(size).to_dict(), "code", 1.0)
         stored = json.loads(json.dumps(verdict.to_dict()))
-        assert Verdict.from_dict(stored) == verdict
+        assert Verdict.from_dict(stored).to_dict() == stored
         for some in stored["seeds"].values():
             assert all(isinstance(seed, int) for seed in (some if isinstance(some, list) else [some]))
 
