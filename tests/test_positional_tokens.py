@@ -47,10 +47,12 @@ def velocity(model, theta, s):
         {"query_key": [[0.0, 0.0], [0.0, 0.0]]},
     ],
 )
-def test_running_sums_are_the_sums_over_pairs(arguments):
+@pytest.mark.parametrize("shared", [True, False])
+def test_running_sums_are_the_sums_over_pairs(arguments, shared):
     model = PositionalAttention(**{"beta": 5.0, **arguments})
     theta, s = random_tokens(120, seed=1)
-    s[10:14] = s[10]  # tokens at one position see each other
+    if shared:
+        s[10:14] = s[10]  # tokens at one position see each other
     weight = np.exp(-model.decay * np.abs(s[:, None] - s)) * (s <= s[:, None] if model.causal else 1.0)
     x = np.array([np.cos(theta), np.sin(theta)])
     matrix = np.array(model.query_key)

@@ -50,16 +50,20 @@ class RunningSums:
 
     def __init__(self, positions: FloatArray, decay: float, causal: bool) -> None:
         self._last = np.searchsorted(positions, positions, side="right") - 1
-        self._first = np.searchsorted(positions, positions, side="left")
         middle = 0.5 if decay else 0.0  # growing and falling weights of about the same size
         self._growing = np.exp(decay * (positions - middle))
         self._causal = causal
+        self._distinct = bool((np.diff(positions) > 0.0).all())
 
     def others(self, z: NDArray[np.inexact]) -> NDArray[np.inexact]:
         """The sums without the token itself; shape (..., N)."""
         grown = z * self._growing
         before = np.cumsum(grown, axis=-1)
-        seen = (before[..., self._last] - grown) / self._growing
+        if self._distinct:
+            seen = np.zeros_like(before)
+            np.divide(before[..., :-1], self._growing[1:], out=seen[..., 1:])
+        else:
+            seen = (before[..., self._last] - grown) / self._growing
         if self._causal:
             return np.asarray(seen)
         fallen = z / self._growing
