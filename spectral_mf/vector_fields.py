@@ -28,7 +28,7 @@ MOST_MODES = 8192
 _RESOLVED = 1e-12
 """Share of the largest coefficient below which those beyond the last mode have to be."""
 
-_ROUND_OFF = 1e-16
+_ROUND_OFF = 1e-15
 """Share of the largest coefficient below which those of a function are rounding."""
 
 

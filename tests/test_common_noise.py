@@ -30,6 +30,7 @@ from spectral_mf import (
 from spectral_mf.solvers.common_noise import DrivenRightHandSide
 from spectral_mf.solvers.common_noise_ensemble import StoppedEnsemble, solve_common_noise_ensemble
 from spectral_mf.validation.common_noise_tokens import pair_distances, simulate_common_noise
+from spectral_mf.validation.particles import simulate
 
 NONE = PairPotential((0.0, 0.0))
 START = FourierDensity.from_modes({1: 0.2, 2: 0.05j, 3: 0.02})
@@ -185,6 +186,32 @@ def test_equal_shares_of_the_mass_move_with_the_density(model, n_tokens, method)
     found = simulate_common_noise(model, START.quantiles(n_tokens), fields, PATH, times, rtol=1e-11)
     assert np.abs(exact.moments[1:, :5] - found.moments[1:, :5]).max() < 2e-11
     assert np.abs(exact.moments[2, :5] - exact.moments[1, :5]).max() > 0.005
+
+
+@pytest.mark.parametrize(
+    ("field", "symmetry"), [(np.sin, 1), (lambda x: np.sin(6.0 * x), 3), (lambda x: np.sin(4 * x), 1)]
+)
+def test_the_symmetry_kept_is_that_of_data_and_fields(field, symmetry):
+    fields, start = VectorFields.from_functions([lambda x: 0.1 * field(x)]), FourierDensity.from_modes({3: 0.1})
+    path = BrownianPath.draw(1, 0.5, 8, 4)
+    run = solve_common_noise(ATTENTION, start, fields, path, [0.0, 0.5])
+    assert run.configuration["symmetry"] == symmetry
+    tokens = simulate_common_noise(ATTENTION, start.quantiles(400), fields, path, [0.0, 0.5], rtol=1e-11)
+    assert np.abs(run.moments[-1, :13] - tokens.moments[-1, :13]).max() < 1e-8
+    assert np.abs(tokens.moments[-1, :13] - start.moments(12)).max() > 1e-3
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1e-28])
+def test_tokens_with_weights_without_noise_are_those_of_the_other_solver(kappa):
+    """κ = 1e-28 kicks them by 1e-14: by hardly anything, but they are put in order again each time."""
+    random = np.random.default_rng(5)
+    tokens = Atoms(random.uniform(0.0, 2.0 * np.pi, 100), random.uniform(0.5, 1.5, 100))
+    still = BrownianPath(np.zeros((4, 2)), 2.0)
+    model = SelfAttention(3.0, diffusion=kappa)
+    found = simulate_common_noise(model, tokens, PLANAR, still, [0.0, 2.0], rtol=1e-11, seed=1)
+    exact = simulate(ATTENTION, tokens, [0.0, 2.0], rtol=1e-12)
+    assert np.abs(found.measure(1).angles - exact.measure(1).angles).max() < 1e-9
+    assert (found.measure(1).weights == tokens.weights).all()
 
 
 # ------------------------------------------------------------------------------------------------ Stratonovich's limit
