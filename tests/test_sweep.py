@@ -1,5 +1,6 @@
 """Sweeps keep what is finished, whatever happens, and give what single runs give."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -18,10 +20,10 @@ from spectral_mf import FourierDensity, InputError, SelfAttention, StorageError,
 from spectral_mf.solvers import solve_sweep
 from spectral_mf.solvers.sweep import first_reached, solve_case
 from spectral_mf.storage.publishing import Claim
-from spectral_mf.sweep import CaseResult, SweepPlan, carry_out, is_sweep, read_sweep
+from spectral_mf.sweep import CaseResult, SweepPlan, carry_out, is_sweep, lifeline, read_sweep
 from spectral_mf.sweep.bundles import run_cases
 from spectral_mf.sweep.journal import Journal, journal_of
-from spectral_mf.sweep.workers import THREADS
+from spectral_mf.sweep.workers import THREADS, Processes, workers_for
 
 TIME = {"t_end": 6.0, "dt": 0.25}
 
@@ -47,6 +49,7 @@ class Threads:
         raise AssertionError("no thread dies")
 
     def __enter__(self):
+        self.executor = ThreadPoolExecutor(self.count)
         return self
 
     def __exit__(self, *_):
@@ -115,7 +118,7 @@ def test_a_sweep_holds_what_single_runs_give(tmp_path):
         assert np.isnan(ds["energy"].values[2]).all()
 
 
-def test_exit_and_formation_times_are_those_of_the_run(tmp_path):
+def test_exit_and_formation_times_are_those_of_the_run(tmp_path, by_a_thread):
     asked = sections(model={"beta": [5.0]}, initial={"modes": ["3:0.01"]})
     asked |= {"initial": {}, "time": {"t_end": 12.0, "dt": 0.25}}
     solve_sweep(asked, tmp_path / "s.h5", workers=1)
@@ -170,7 +173,7 @@ def test_first_reached_is_exact_for_exponential_growth():
     assert np.isnan(first_reached(t, [0.0, 0.01, 0.02, 0.03], 0.1))
 
 
-def test_a_run_that_stops_early_keeps_its_rows(tmp_path):
+def test_a_run_that_stops_early_keeps_its_rows(tmp_path, by_a_thread):
     asked = sections(model={"beta": [5.0]}, initial={"modes": ["3:0.01"]})
     asked |= {"initial": {}, "time": {"t_end": 20.0, "dt": 1.0}}
     asked["solver"] = {"method": "spectral", "max_modes": 256}
@@ -240,12 +243,14 @@ def start(tmp_path, output, n):
     """A process that computes the sweep, killed when n cases are finished (or never)."""
     (tmp_path / "sweep.py").write_text(SCRIPT)
     command = [sys.executable, tmp_path / "sweep.py", tmp_path / "plan.toml", output]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in process.stdout:
         if n is not None and int(line) >= n:
             process.send_signal(signal.SIGKILL)
             break
     process.stdout.close()
+    assert process.stderr.read() == ""  # not even from the process that cleans up after a kill
+    process.stderr.close()
     return process.wait()
 
 
@@ -378,6 +383,85 @@ def test_workers_end_when_the_sweep_is_killed(tmp_path):
         except ProcessLookupError:
             left.popleft()
     assert not left
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux's lists of children")
+def test_ctrl_c_while_workers_start_gets_one_line(tmp_path):
+    """A terminal sends it to all processes of the sweep, which have not got to ignore it yet."""
+    (tmp_path / "plan.toml").write_text(
+        "[grid]\nmodel.beta = [1, 5]\n[initial]\nmodes = { 3 = 0.01 }\n[time]\nt_end = 1\n"
+    )
+    command = [sys.executable, "-c", "import sys; from spectral_mf.cli import main; sys.exit(main())"]
+    command += ["sweep", "plan.toml", "--workers", "2"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+    deadline = time.monotonic() + 60.0
+    while len(Path(children).read_text().split()) < 3:  # two workers and the process that cleans up
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60.0)[1] == "Interrupted.\n"
+    assert process.returncode == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
+
+
+def test_a_worker_that_is_killed_as_it_starts_gets_a_second_chance():
+    def kill_the_first():
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.001)
+        children[0].kill()
+
+    killer = threading.Thread(target=kill_the_first)
+    killer.start()
+    with Processes(1) as workers:
+        killer.join()
+        assert workers.executor.submit(abs, -3).result(timeout=60.0) == 3
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_ends_at_once_while_it_computes_and_else_when_it_had_time_to_send(monkeypatch):
+    monkeypatch.setattr(lifeline, "GRACE", 0.3)
+
+    class Ended(BaseException):
+        """In place of the end of the process."""
+
+    def end(code):
+        raise Ended
+
+    monkeypatch.setattr(os, "_exit", end)
+
+    def seconds():
+        reader, writer = multiprocessing.Pipe(duplex=False)
+        writer.close()
+        began = time.monotonic()
+        with pytest.raises(Ended):
+            lifeline._end_with(reader)
+        return time.monotonic() - began
+
+    with lifeline.computing():
+        assert seconds() < 0.2
+    assert 0.3 <= seconds() < 2.0
+
+
+@pytest.mark.parametrize("count", [17, 1000])
+def test_more_workers_than_cores_can_serve_are_refused(count, monkeypatch):
+    monkeypatch.setattr("spectral_mf.sweep.workers.available_cores", lambda: 2)
+    with pytest.raises(
+        InputError, match=f"workers = {count} is not allowed; give at most 16, as each keeps a core busy"
+    ):
+        workers_for(count, None)
+    assert workers_for(16, None).count == 16
+
+
+def test_workers_are_no_more_than_cases(tmp_path, monkeypatch):
+    hired = Threads(8)
+    monkeypatch.setattr(sys.modules["spectral_mf.sweep.carry_out"], "workers_for", lambda count, scheduler: hired)
+    carry_out(counted_plan(tmp_path), tmp_path / "s.h5", counting)
+    assert hired.count == 8
+    (tmp_path / "mended").touch()
+    carry_out(counted_plan(tmp_path), tmp_path / "s.h5", counting, resume=True)
+    assert hired.count == 4  # those that had failed
 
 
 def test_a_torn_record_is_cut_off(tmp_path):

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from spectral_mf.errors import SpectralMFError
+from spectral_mf.sweep.lifeline import computing
 from spectral_mf.sweep.results import CaseResult
 
 CaseFunction = Callable[[int, Mapping[str, Any]], CaseResult]
@@ -55,8 +56,10 @@ class Workers(Protocol):
 
 def compute(function: CaseFunction, cases: Sequence[tuple[int, Mapping[str, Any]]]) -> Task:
     """Compute the cases of a bundle, one after the other; runs in a worker."""
-    began = time.perf_counter()
-    return Task([_result(function, number, sections) for number, sections in cases], time.perf_counter() - began)
+    with computing():
+        began = time.perf_counter()
+        results = [_result(function, number, sections) for number, sections in cases]
+        return Task(results, time.perf_counter() - began)
 
 
 def _result(function: CaseFunction, number: int, sections: Mapping[str, Any]) -> CaseResult:

@@ -125,6 +125,7 @@ def _compute_missing(
     missing = [number for number in range(plan.n_cases) if number not in finished]
     if not missing:
         return
+    hired.count = min(hired.count, len(missing))  # as many as have something to do
     with hired:
         meter = _Meter(plan.n_cases, journal, report)
         for results in run_cases(function, missing, plan.case, hired):

@@ -11,15 +11,20 @@ import logging
 import multiprocessing
 import os
 import signal
-import threading
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 import spectral_mf
+from spectral_mf.arguments import integer_at_least
 from spectral_mf.errors import InputError
+from spectral_mf.storage.uninterrupted import uninterrupted
+from spectral_mf.sweep.lifeline import live_on
 
 if TYPE_CHECKING:
     from spectral_mf.sweep.bundles import Workers
@@ -36,6 +41,12 @@ THREADS = (
 
 LOCAL_CLUSTER = "local"
 """Name of a scheduler that is started for the sweep, with its workers, on this machine."""
+
+_MOST_A_CORE, _FEWEST_ALLOWED = 4, 16
+"""More workers on this machine than these would take its memory, and no less time."""
+
+_CLEANED_UP = "ignore:resource_tracker:UserWarning"
+"""Filter for the warning that semaphores of a killed process were removed."""
 
 TIMEOUT = 10.0
 """Seconds until a scheduler that does not answer is given up."""
@@ -56,6 +67,7 @@ class Processes:
         self._context = multiprocessing.get_context("spawn")  # a fork would copy locks and plans of this process
         self._pool: ProcessPoolExecutor | None = None
         self._lifeline: Connection | None = None
+        self._starting: set[BaseProcess] = set()
         self._environment = contextlib.ExitStack()
 
     @property
@@ -66,58 +78,92 @@ class Processes:
 
     def renew(self) -> None:
         """Put a new pool in the place of a broken one."""
-        self._end()
+        self._end(at_once=True)
         self._begin()
 
     def __enter__(self) -> Processes:
         self._environment.enter_context(_one_thread())
         try:
+            _start_quiet_tracker()
             self._begin()
-            self.executor.submit(version).result()
-        except BaseException as error:
-            self.__exit__()
-            if isinstance(error, BrokenProcessPool):
-                raise InputError(
-                    "worker processes cannot start; a script that runs a sweep does so below the line "
-                    "if __name__ == '__main__', as the module multiprocessing wants it."
-                ) from None
+            self._wait_for_first()
+        except BaseException:
+            for process in self._starting:  # they have nothing to send yet, and may take seconds to begin to listen
+                process.terminate()
+            self.__exit__(*sys.exc_info())
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._end()
-        self._environment.close()
+    def _wait_for_first(self) -> None:
+        """Come back when a worker works; one that is killed as it starts gets a second chance."""
+        for chance in (2, 1):
+            try:
+                self.executor.submit(version).result()
+                return
+            except BrokenProcessPool:
+                if chance > 1:
+                    self.renew()
+        raise InputError(
+            "worker processes cannot start; a script that runs a sweep does so below the line "
+            "if __name__ == '__main__', as the module multiprocessing wants it."
+        )
+
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        with uninterrupted():  # a second Ctrl-C must not leave workers behind
+            self._end(at_once=kind is not None)
+            self._environment.close()
 
     def _begin(self) -> None:
         reader, self._lifeline = self._context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(self.count, mp_context=self._context, initializer=_live_on, initargs=(reader,))
+        self._pool = ProcessPoolExecutor(self.count, mp_context=self._context, initializer=live_on, initargs=(reader,))
+        others = set(multiprocessing.active_children())
+        with _deaf_to_interrupts(), contextlib.suppress(BrokenProcessPool):  # which the next task will say
+            for _ in range(self.count):  # each task starts a worker, as none is idle yet
+                self._pool.submit(version)
+        self._starting = set(multiprocessing.active_children()) - others
 
-    def _end(self) -> None:
-        """End the workers, also in the middle of a case."""
+    def _end(self, *, at_once: bool) -> None:
+        """End the workers; if at once, also in the middle of a case."""
         pool, lifeline = self._pool, self._lifeline
-        if lifeline is not None:
+        if lifeline is not None and at_once:
             lifeline.close()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _live_on(lifeline: Connection) -> None:
-    """Begin a worker: Ctrl-C is for its parent to handle, and it ends when the parent's end of the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        with contextlib.suppress(EOFError, OSError):
-            lifeline.recv_bytes()
-        os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()
+        if lifeline is not None:
+            lifeline.close()
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that start meanwhile not hear Ctrl-C, of which they would die aloud: their parent answers it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_quiet_tracker() -> None:
+    """Let the process that cleans up after a kill do so without a warning: it is nothing the user has to mend."""
+    if os.name != "posix":
+        return
+    with _variables(PYTHONWARNINGS=",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _CLEANED_UP]))):
+        resource_tracker.ensure_running()
+
+
+def _one_thread() -> contextlib.AbstractContextManager[None]:
     """Let processes that start meanwhile use one thread; libraries read this when they are loaded."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    return _variables(**dict.fromkeys(THREADS, "1"))
+
+
+@contextlib.contextmanager
+def _variables(**variables: str) -> Iterator[None]:
+    """Set variables of the environment for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -234,9 +280,13 @@ def _silence() -> Iterator[None]:
 
 def workers_for(count: int | None, scheduler: str | None) -> Processes | DaskCluster:
     """Workers as asked for: processes, or those of a scheduler."""
-    from spectral_mf.arguments import integer_at_least
-
     number = available_cores() if count is None else integer_at_least("workers", count, 1)
+    most = max(_FEWEST_ALLOWED, _MOST_A_CORE * available_cores())
+    if number > most:
+        raise InputError(
+            f"workers = {number} is not allowed; give at most {most}, as each keeps a core busy, of which there are "
+            f"{available_cores()}."
+        )
     if scheduler is None:
         return Processes(number)
     if count is not None and scheduler != LOCAL_CLUSTER:
