@@ -11,7 +11,9 @@ from spectral_mf import Atoms, FourierDensity, SelfAttention, solve
 from spectral_mf.solvers import solve_sweep
 from spectral_mf.solvers.sweep import solve_case
 from spectral_mf.sweep import SweepPlan
+from spectral_mf.validation.checks import scaling
 from spectral_mf.validation.checks import scaling_laws as laws
+from spectral_mf.validation.claims import chosen_claims
 from spectral_mf.validation.crossings import first_fall, smooth_rise
 
 CASES = {
@@ -269,3 +271,30 @@ def test_fits_find_the_laws_that_made_the_data():
     assert laws.decay_rate(t, 2.0 * np.exp(-0.7 * t) + np.exp(-3.0 * t), 1e-4, 1e-8) == pytest.approx(0.7, abs=1e-9)
     size = np.sqrt(1.0 - 2.0 * 0.1 * 0.9 * (1.0 - np.cos([1.0, 0.5, 0.1])))
     np.testing.assert_allclose(laws.pair_angles(size, 1.0), [1.0, 0.5, 0.1], rtol=1e-12)
+
+
+class FastClock:
+    """A run whose clock is 10% fast."""
+
+    def __init__(self, run):
+        self.run, self.t, self.moments, self.measure = run, run.t / 1.1, run.moments, run.measure
+
+    def __len__(self):
+        return len(self.run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["single-cluster-rates", "three-phases", "critical-scaling", "low-temperature", "exit-times-growing-beta"],
+)
+def test_claims_hold_and_see_a_clock_that_is_fast(name, monkeypatch):
+    (claim,) = chosen_claims([name])
+    assert claim.measure("quick").holds
+    true = scaling.solve
+
+    def fast(model, start, times, **options):
+        return FastClock(true(model, start, 1.1 * np.asarray(times), **options))
+
+    monkeypatch.setattr(scaling, "solve", fast)
+    assert not claim.measure("quick").holds
