@@ -1,4 +1,4 @@
-"""Positions, tokens: all end at the first one's place, strong Rényi centres stay, twisted states ripple."""
+"""Positions, tokens: all end at the first one, Rényi centres stay, twisted states ripple, densities are the limit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_mf import FourierDensity
 from spectral_mf.position_theory import twisted_state
 from spectral_mf.positions import PositionalAttention
+from spectral_mf.solvers.positional import solve_positions
 from spectral_mf.validation.checks import position_forms
 from spectral_mf.validation.claims import Parameters
 from spectral_mf.validation.drawing import THEORY, accent, colours, legend, panel
-from spectral_mf.validation.findings import Comparison, Finding, Picture, at_least, at_most, equal
+from spectral_mf.validation.findings import Comparison, Finding, Picture, at_least, at_most, equal, within
 from spectral_mf.validation.positional_tokens import (
     PositionalTokenVelocity,
     move_tokens_with_positions,
@@ -20,6 +22,7 @@ from spectral_mf.validation.positional_tokens import (
 )
 
 FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
 
 
 def _distance(theta: FloatArray, place: float) -> FloatArray:
@@ -166,6 +169,63 @@ def twisted_states(p: Parameters) -> Finding:
                 figure,
                 "Growth rates of ripples by their number, for several twisted states, on dashed lines of theory.",
                 "Rates from tokens moved for a short time; lines: Bessel functions.",
+            )
+        ],
+    )
+
+
+def _quantiles(size: float, n: int) -> FloatArray:
+    """Quantiles of (1 + 2 size cos θ)/2π, by Newton's method."""
+    share = 2.0 * np.pi * np.arange(n) / n
+    theta = share.copy()
+    for _ in range(60):
+        theta -= (theta + 2.0 * size * np.sin(theta) - share) / (1.0 + 2.0 * size * np.cos(theta))
+    return theta
+
+
+def _last_moments(model: PositionalAttention, n_positions: int, angles: FloatArray, t_end: float) -> ComplexArray:
+    """Moments 1 to 3 of the last of many positions, the start at s being a density that is turned by s."""
+    positions = np.arange(1, n_positions + 1) / n_positions
+    theta = (angles + positions[:, None]).ravel()
+    places = np.repeat(positions, angles.size)
+    run = move_tokens_with_positions(model, theta, [0.0, t_end], positions=places, rtol=1e-9)
+    return np.asarray(np.exp(-1j * np.outer([1, 2, 3], run.angles[-1, -angles.size :])).mean(axis=1))
+
+
+def mean_field(p: Parameters) -> Finding:
+    """Tokens at more and more positions follow the densities, at first order in 1/positions."""
+    comparisons: list[Comparison] = []
+    numbers, angles = p.first_number * np.array([1, 2, 4]), _quantiles(p.size, p.n_angles)
+    with panel() as (figure, ax):
+        for parameters, colour in zip(p.models, colours(len(p.models)), strict=True):
+            model = PositionalAttention(**parameters)
+            run = solve_positions(
+                model, lambda s: FourierDensity.from_modes({1: p.size * np.exp(-1j * s)}), [0.0, p.t_end], rtol=1e-10
+            )
+            exact = run.at([1.0])[-1, 0, 1:4]
+            few, more, most = (_last_moments(model, n, angles, p.t_end) for n in numbers.tolist())
+            errors = np.array([np.abs(found - exact).max() for found in (few, more, most)])
+            better = float(np.abs((8.0 * most - 6.0 * more + few) / 3.0 - exact).max())
+            title = ", ".join(f"{name} = {value}" for name, value in parameters.items())
+            order = math.log2(errors[1] / errors[2])
+            comparisons += [
+                within(f"order in 1/positions, {title}", order, 1.0, absolute=p.order_tolerance),
+                at_most(f"error of c_1 … c_3, extrapolated, {title}", better, p.tolerance, predicted=0.0),
+            ]
+            ax.loglog(numbers, errors, "o-", color=colour, label=title)
+        ax.set_xlabel("positions")
+        ax.set_ylabel("error of the last position's moments")
+        ax.set_title("Tokens against densities")
+        legend(ax, fontsize=6)
+    return Finding(
+        f"Extrapolated, tokens are within {max(c.measured for c in comparisons[1::2]):.1g} of the densities.",
+        comparisons,
+        [
+            Picture(
+                "errors",
+                figure,
+                "Errors fall along straight lines of slope -1 with the number of positions.",
+                "Tokens at each position start at quantiles of its density.",
             )
         ],
     )
