@@ -136,6 +136,7 @@ def direct_velocity(model, densities, s, theta):
         PositionalAttention(1.5, "softmax", decay=3.0, query_key=MATRIX),
         PositionalAttention(1.5, "none", "full", query_key=MATRIX),
         PositionalAttention(1.5, "softmax", "full", decay=2.0, query_key=[[-1.0, 0.0], [0.0, -1.0]]),
+        PositionalAttention(1.5, "none", query_key=[[1.0, 0.0], [0.0, -1.0]]),
     ],
     ids=str,
 )
