@@ -11,7 +11,7 @@ from benchmarks.measure import Cost, cost
 from benchmarks.problem import RTOLS, error, spectral
 from spectral_mf import Atoms, FourierDensity, SelfAttention, solve, theory
 from spectral_mf.solvers.ensemble import solve_ensemble
-from spectral_mf.validation.particles import TokenVelocity
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 BETAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 GROWTH_TIMES = 6.0

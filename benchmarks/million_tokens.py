@@ -17,7 +17,7 @@ from scipy.special import ive
 
 from benchmarks.measure import Comparison, compare
 from spectral_mf import SelfAttention
-from spectral_mf.validation.particles import TokenVelocity
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 MODEL = SelfAttention(beta=5.0)
 N_TOKENS = 1_000_000

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import Comparison, compare
 from spectral_mf import SelfAttention
-from spectral_mf.validation.particles import TokenVelocity
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 FloatArray = NDArray[np.float64]
 

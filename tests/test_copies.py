@@ -16,8 +16,8 @@ from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import SpectralSolver
 from spectral_mf.trajectory import Snapshot
 from spectral_mf.validation.fast_sums import NonuniformFFT, Recurrences, SortedCells
-from spectral_mf.validation.particles import TokenSolver
 from spectral_mf.validation.replicates import sample_tokens
+from spectral_mf.validation.token_march import TokenSolver
 
 SA = SelfAttention(5.0)
 NOISY = SelfAttention(3.0, "none", diffusion=0.05)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spectral_mf import Atoms, AttentionHead, FourierDensity, InputError, MultiHeadAttention, SelfAttention, solve
 from spectral_mf.harmonics import point_moments
 from spectral_mf.storage.kinds import restore_model
-from spectral_mf.validation.particles import TokenVelocity, simulate
+from spectral_mf.validation.particles import simulate
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 REFERENCE = json.loads(resources.files("spectral_mf.data").joinpath("matrices_and_heads.json").read_text("utf-8"))

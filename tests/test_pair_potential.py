@@ -19,7 +19,8 @@ from spectral_mf.theory import (
     free_energy_rate,
     stabilising_noise,
 )
-from spectral_mf.validation.particles import TokenVelocity, simulate
+from spectral_mf.validation.particles import simulate
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 DENSITY = FourierDensity.from_modes({1: 0.2, 2: 0.1j, 3: 0.05 - 0.02j})
 ROUGH = PairPotential((0.3, 0.5, -0.2, 0.1), 0.05)

@@ -17,11 +17,13 @@ from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, Trajec
 from spectral_mf.errors import Diverged
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.trajectory import Snapshot
-from spectral_mf.validation import particles
+from spectral_mf.validation import token_velocity
 from spectral_mf.validation.fast_sums import NonuniformFFT, Recurrences, SortedCells, fast_sums, token_moments
 from spectral_mf.validation.growth import growth_rates, measure_growth
-from spectral_mf.validation.particles import TokenVelocity, condensed, march_particles, simulate
+from spectral_mf.validation.particles import condensed, simulate
 from spectral_mf.validation.replicates import replicate, sample_tokens
+from spectral_mf.validation.token_march import march_particles
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 TWO_PI = 2.0 * np.pi
 SA, USA = SelfAttention(5.0), SelfAttention(5.0, "none")
@@ -614,5 +616,5 @@ def test_growth_needs_two_replicates_and_a_time():
 
 def test_nothing_is_of_size_n_squared():
     # 2e5 tokens: a matrix would need 320 GB
-    assert particles.FEW <= 64
+    assert token_velocity.FEW <= 64
     assert np.isfinite(velocity_of(SA, np.sort(sample_tokens(200_000, 1).angles))).all()

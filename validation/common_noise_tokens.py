@@ -28,7 +28,7 @@ from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory, nonnegative_cells
 from spectral_mf.validation.fast_sums import token_moments
 from spectral_mf.validation.noisy_particles import Increments
-from spectral_mf.validation.particles import TokenVelocity
+from spectral_mf.validation.token_velocity import TokenVelocity
 from spectral_mf.vector_fields import VectorFields
 
 FloatArray = NDArray[np.float64]

@@ -28,7 +28,7 @@ from spectral_mf.errors import InputError
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
-from spectral_mf.validation.particles import TokenVelocity
+from spectral_mf.validation.token_velocity import TokenVelocity
 
 FloatArray = NDArray[np.float64]
 

@@ -42,8 +42,8 @@ from spectral_mf.validation.crossings import smooth_rise
 from spectral_mf.validation.exit_times import Estimate, ExitTimeSample, ExitTimeVerdict, judge
 from spectral_mf.validation.fast_sums import token_moments
 from spectral_mf.validation.histogram_exit import BINS, THRESHOLD, check_histogram, histogram_exit_time, total_variation
-from spectral_mf.validation.particles import march_particles
 from spectral_mf.validation.replicates import replicate, sample_tokens
+from spectral_mf.validation.token_march import march_particles
 
 FloatArray = NDArray[np.float64]
 
