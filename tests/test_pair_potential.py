@@ -72,6 +72,8 @@ def test_a_function_leaves_no_rounding_behind():
     assert len(model.coefficients) == 8
     np.testing.assert_allclose(model.coefficients, [0, 0, 0, 0.5, 0, 0, 0, 5e-4], rtol=0, atol=1e-16)
     assert np.count_nonzero(model.coefficients) == 2
+    faint = PairPotential.from_function(lambda x: np.cos(x) + 1e-14 * np.cos(4.0 * x))  # 45 times the rounding
+    np.testing.assert_allclose(faint.coefficients, [0, 0.5, 0, 0, 5e-15], rtol=0, atol=2e-16)
     # times k^2 rounding would grow: at k = 1000 by 1e-10 in a unit of time
     peaked = attention_as_potential(5.0, n_modes=2000)
     assert peaked.bandwidth <= SelfAttention(5.0, "none").bandwidth
