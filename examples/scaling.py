@@ -82,7 +82,7 @@ def single_cluster(ax):
                 if i == axes["beta"].size - 1:
                     ax.semilogy(axes["time"], np.maximum(lost[i, j, k], 1e-16), label=f"{name}: {rate:.3g}")
     ax.set(title=f"To one cluster, β = {axes['beta'][-1]:g}", xlabel="time t", ylabel="1 - $|c_1|$", ylim=(1e-13, 1e6))
-    ax.legend(title="rates predicted", fontsize="small", title_fontsize="small", ncols=2, loc="upper right")
+    ax.legend(title="rates predicted", fontsize="x-small", title_fontsize="small", ncols=2, columnspacing=0.8)
 
 
 def first_order(ax, betas, errors, name, title):
