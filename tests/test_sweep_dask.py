@@ -1,14 +1,20 @@
 """The same sweep on Dask: a cluster of two workers, and schedulers that are not there."""
 
 import socket
+import subprocess
+import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 from spectral_mf import InputError  # noqa: E402
 from spectral_mf.solvers import solve_sweep  # noqa: E402
+from spectral_mf.sweep.bundles import WorkersLost  # noqa: E402
 from spectral_mf.sweep.workers import DaskCluster  # noqa: E402
 
 SECTIONS = {
@@ -16,6 +22,29 @@ SECTIONS = {
     "initial": {"white_noise": 0.3},
     "time": {"t_end": 4.0, "dt": 0.5},
 }
+
+
+WAITS = {
+    "distributed.comm.timeouts.connect": "300s",
+    "distributed.comm.timeouts.tcp": "300s",
+    "distributed.deploy.lost-worker-timeout": "300s",
+}
+
+
+class PatientEvent(threading.Event):
+    """Dask gives a new event loop 10 s to start, which no setting of its own changes."""
+
+    def wait(self, timeout=None):
+        return super().wait(300.0 if timeout == 10 else timeout)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience():
+    """A machine that stalls for a while makes no test fail."""
+    patient = SimpleNamespace(**{**vars(threading), "Event": PatientEvent})
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(WAITS):
+        patch.setattr(distributed.utils, "threading", patient)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +94,41 @@ def test_a_scheduler_without_workers_gets_one_sentence():
         pytest.raises(InputError, match="has no workers; start some with 'dask worker"),
     ):
         DaskCluster(empty.scheduler_address, 2, timeout=1.0).__enter__()
+
+
+SCHEDULER = """
+import sys, time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        time.sleep(300)
+"""
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_stops_the_sweep_which_goes_on_without_it(tmp_path):
+    (tmp_path / "scheduler.py").write_text(SCHEDULER)
+    scheduler = subprocess.Popen([sys.executable, tmp_path / "scheduler.py"], stdout=subprocess.PIPE, text=True)
+    seen = []
+
+    def kill(progress):
+        seen.append(progress.finished)
+        if progress.finished >= 1 and scheduler.poll() is None:
+            scheduler.kill()
+            scheduler.wait()
+
+    asked = {**SECTIONS, "grid": {**SECTIONS["grid"], "model": {"beta": [1.0, 5.0]}}}
+    with scheduler, dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        address = scheduler.stdout.readline().strip()
+        with pytest.raises(WorkersLost, match=f"the scheduler {address} has gone; the finished cases are kept"):
+            solve_sweep(asked, tmp_path / "s.h5", scheduler=address, report=kill)
+    kept = seen[-1]
+    assert 1 <= kept < 8
+    again = []
+    made = solve_sweep(asked, tmp_path / "s.h5", workers=1, resume=True, report=lambda p: again.append(p.finished))
+    assert made.outcomes["complete"] == 8
+    assert (again[0], again[-1]) == (kept, 8)
 
 
 def test_workers_are_not_for_a_foreign_scheduler_to_be_given(tmp_path):

@@ -54,6 +54,7 @@ def sweep(
     """
     from spectral_mf.solvers import solve_sweep
     from spectral_mf.sweep import SweepPlan
+    from spectral_mf.sweep.bundles import WorkersLost
 
     asked = SweepPlan.from_toml(plan)
     file = output or Path(plan.with_suffix(".h5").name)
@@ -72,6 +73,10 @@ def sweep(
     except KeyboardInterrupt:
         _tell_what_is_kept(plan, file)
         raise
+    except WorkersLost as lost:
+        say(f"Stopped early: {lost}")
+        _tell_what_is_kept(plan, file)
+        raise typer.Exit(STOPPED_EARLY) from None
     print(file)
     if not quiet:
         print(f"{summary(done)}, {duration(time.perf_counter() - began)}")

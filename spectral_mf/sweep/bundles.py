@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from spectral_mf.errors import SpectralMFError
@@ -29,6 +29,9 @@ SHORTEST_BUNDLE = 0.25
 SECONDS_A_WORKER = 0.005
 """What a bundle should take more for each worker: one scheduler serves them all, 200 tasks a second."""
 
+_LOOK = 1.0
+"""Seconds without a result until workers are asked whether they are still there."""
+
 _LARGEST_BUNDLE = 1000
 _GROWTH = 4
 
@@ -39,6 +42,10 @@ class Task:
 
     results: list[CaseResult]
     seconds: float
+
+
+class WorkersLost(SpectralMFError):
+    """No worker can be reached any more; what is finished is kept."""
 
 
 class Workers(Protocol):
@@ -52,6 +59,9 @@ class Workers(Protocol):
 
     def renew(self) -> None:
         """Start anew after a worker died."""
+
+    def check(self) -> None:
+        """Raise WorkersLost if none can ever be reached again."""
 
 
 def compute(function: CaseFunction, cases: Sequence[tuple[int, Mapping[str, Any]]]) -> Task:
@@ -120,10 +130,20 @@ class _Dispatch:
                 while self.waiting and len(self._flying) < in_flight and self._submit():
                     pass
                 if self._flying:
-                    yield from self._take(self._landed.get())
+                    yield from self._take(self._next_landed())
+        except WorkersLost:
+            self._flying.clear()  # nobody is left to tell
+            raise
         finally:
             for future in self._flying:
                 future.cancel()
+
+    def _next_landed(self) -> Future[Task]:
+        while True:
+            try:
+                return self._landed.get(timeout=_LOOK)
+            except Empty:
+                self._workers.check()
 
     def _take(self, future: Future[Task]) -> Iterator[list[CaseResult]]:
         """Results of a bundle that came back; if it is lost, what to do about its cases."""
@@ -136,6 +156,7 @@ class _Dispatch:
             self._adapt(len(numbers), task.seconds)
             yield task.results
             return
+        self._workers.check()
         if self.last_chance:
             reason = f"the worker that computed it died or lost it ({type(error).__name__})"
             yield [CaseResult(number, "failed", reason, {}) for number in numbers]
@@ -150,6 +171,7 @@ class _Dispatch:
         share = max(1, len(self.waiting) // (2 * self._workers.count))  # so that all workers end together
         numbers = [self.waiting.popleft() for _ in range(min(self._size, share, len(self.waiting)))]
         cases = [(number, self._sections(number)) for number in numbers]
+        self._workers.check()
         try:
             future = self._workers.executor.submit(compute, self._function, cases)
         except BrokenProcessPool:  # a worker died since; what is under way will say so

@@ -24,6 +24,7 @@ import spectral_mf
 from spectral_mf.arguments import integer_at_least
 from spectral_mf.errors import InputError
 from spectral_mf.storage.uninterrupted import uninterrupted
+from spectral_mf.sweep.bundles import WorkersLost
 from spectral_mf.sweep.lifeline import live_on
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class Processes:
         """Put a new pool in the place of a broken one."""
         self._end(at_once=True)
         self._begin()
+
+    def check(self) -> None:
+        """Nothing: those that die are replaced."""
 
     def __enter__(self) -> Processes:
         self._environment.enter_context(_one_thread())
@@ -192,6 +196,7 @@ class DaskCluster:
         self._scheduler, self._timeout = scheduler, timeout
         self._open = contextlib.ExitStack()
         self._executor: Executor | None = None
+        self._client: Any = None
 
     @property
     def executor(self) -> Executor:
@@ -202,6 +207,13 @@ class DaskCluster:
     def renew(self) -> None:
         """Nothing: Dask starts its workers anew itself."""
 
+    def check(self) -> None:
+        """Raise WorkersLost if the scheduler has gone, and did not come back within Dask's own time-out."""
+        if self._client is not None and self._client.status in ("closing", "closed"):
+            raise WorkersLost(
+                f"the scheduler {self._scheduler} has gone; the finished cases are kept: start it again, and resume."
+            )
+
     def __enter__(self) -> DaskCluster:
         try:
             import distributed
@@ -211,6 +223,8 @@ class DaskCluster:
             self._open.enter_context(_one_thread())
             client = self._connect(distributed)
             self.count = self._count_workers(client)
+            self._client = client
+            self._open.enter_context(_silence("distributed.client"))  # its end is said by `check`
             self._executor = client.get_executor(pure=False)
         except BaseException:
             self.__exit__()
@@ -267,9 +281,9 @@ def version() -> str:
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
+def _silence(name: str = "distributed") -> Iterator[None]:
     """Keep Dask's own lines about connections that fail or close away: they are said in one sentence."""
-    logger = logging.getLogger("distributed")
+    logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
