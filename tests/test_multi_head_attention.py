@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ive
 
 from spectral_mf import Atoms, AttentionHead, FourierDensity, InputError, MultiHeadAttention, SelfAttention, solve
 from spectral_mf.harmonics import point_moments
@@ -168,6 +169,37 @@ def test_methods_agree_where_series_see_too_little_mass():
     assert np.abs(runs[0].moments - runs[1].moments).max() < 1e-8
 
 
+@pytest.mark.parametrize(
+    "make", [SelfAttention, lambda beta: MultiHeadAttention([AttentionHead(IDENTITY, IDENTITY, beta)])]
+)
+def test_velocities_on_a_grid_hold_until_the_mass_is_rounding_and_stay_bounded_beyond(make):
+    # von Mises density exp(60 cos): Z = I_0(|30 e^{i theta} + 60|)/(I_0(30) I_0(60)), 1e-25 at pi
+    fields = make(30.0).grid_fields(256)
+    moments = np.zeros((1, 129), dtype=complex)
+    moments[0] = FourierDensity.von_mises(60.0).moments(128)
+    fields.evaluate(moments)
+    theta = 2.0 * np.pi * np.arange(256) / 256
+    r = np.abs(30.0 * np.exp(1j * theta) + 60.0)
+    mass = ive(0, r) * np.exp(r - 90.0) / (ive(0, 30.0) * ive(0, 60.0))
+    expected = -60.0 * np.sin(theta) / r * ive(1, r) / ive(0, r)  # log Z's derivative over beta
+    seen = mass > 1e-12
+    assert (mass[seen] < 1e-10).any()
+    assert np.abs(fields.velocity[0] - expected)[seen].max() < 2e-3
+    narrow = moments.copy()
+    narrow[0] = FourierDensity.von_mises(2000.0).moments(128)
+    fields.evaluate(narrow)  # here Z is rounding, of either sign
+    assert np.abs(fields.velocity).max() < 1.1
+
+
+def test_an_atom_without_mass_changes_nothing():
+    # at its own place it would set the scale by which the others underflow
+    model = MultiHeadAttention([AttentionHead(IDENTITY, IDENTITY, 2000.0)])
+    angles, weights = np.array([0.0, 2.9, 2.901]), np.array([0.0, 0.25, 0.75])
+    alone = model.pair_velocity([0.0], angles[1:], weights[1:])
+    np.testing.assert_allclose(model.pair_velocity([0.0], angles, weights), alone, rtol=1e-14)
+    assert np.isfinite(model.pair_jacobian(angles, weights)).all()
+
+
 @pytest.mark.parametrize("far", [0.4, 2.9])
 def test_pair_sums_with_softmax_have_no_scale(far):
     # exponents of 2000 and of -2000: the softmax of both masses is that of the difference
@@ -218,6 +250,8 @@ def test_a_symmetric_matrix_that_was_turned_has_an_energy():
         assert MultiHeadAttention([AttentionHead(matrix, matrix, 2.0)]).has_energy
     tilted = [[1.0, 1e-12], [0.0, 1.0]]
     assert not MultiHeadAttention([AttentionHead(tilted, tilted, 2.0)]).has_energy
+    almost = [[1.0, 0.0], [0.0, 0.5 + 1e-12]]
+    assert not MultiHeadAttention([AttentionHead([[1.0, 0.0], [0.0, 0.5]], almost, 2.0)]).has_energy
 
 
 @pytest.mark.parametrize(
