@@ -397,6 +397,21 @@ def test_characteristics_with_diffusion_are_refused():
         solve(MultiHeadAttention([GENERAL], diffusion=0.1), DENSITY, 1.0, method="characteristics")
 
 
+@pytest.mark.parametrize(
+    ("query_key", "value", "turns", "rates"),
+    [
+        (IDENTITY, IDENTITY, 0, True),
+        ([[1.0, 0.3], [-0.3, 1.0]], IDENTITY, 0, False),
+        (IDENTITY, [[1.0, 0.3], [-0.3, 1.0]], 0, False),
+        (IDENTITY, [[1.0, 0.0], [0.0, 0.5]], 2, False),
+        ([[1.0, 0.1], [0.1, 1.0]], IDENTITY, 2, False),
+    ],
+)
+def test_turns_are_kept_if_both_matrices_commute_with_them(query_key, value, turns, rates):
+    model = MultiHeadAttention([AttentionHead(query_key, value, 2.0)])
+    assert (model.turns, model.has_growth_rates) == (turns, rates)
+
+
 def test_symmetry_is_the_models_too():
     three, model = FourierDensity.from_modes({3: 0.1}), MultiHeadAttention([GENERAL])
     run = solve(model, three, [0.0, 0.5])

@@ -94,6 +94,13 @@ def test_the_stationary_density_of_noisy_oscillators_is_stable_but_for_its_rotat
     assert not found.unstable
 
 
+def test_the_softmax_has_to_see_a_hundred_millionth_of_its_mean():
+    # von Mises of concentration beta: Z falls to 1/I_0(beta)^2 of its mean, 1.3e-7 at beta = 10 and 2.8e-9 at 12
+    assert spectrum(SelfAttention(10.0), FourierDensity.von_mises(10.0)).eigenvalues.size
+    with pytest.raises(InputError, match=r"falls to 2\.8e-09 of its mean"):
+        spectrum(SelfAttention(12.0), FourierDensity.von_mises(12.0))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
