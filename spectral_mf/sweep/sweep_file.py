@@ -73,8 +73,8 @@ def _write(file: h5py.File, plan: SweepPlan, journal: Journal) -> None:
     for name, variable in VARIABLES.items():
         dimensions = (*grid, *variable.dimensions)
         shape = tuple(lengths[dimension] for dimension in dimensions)
-        tail = (min(lengths[one], most_rows if one == "time" else lengths[one]) for one in variable.dimensions)
-        chunks = (*_block_shape(plan), *tail)
+        inner = (min(lengths[one], most_rows if one == "time" else lengths[one]) for one in variable.dimensions)
+        chunks = (*_block_shape(plan), *inner)
         datasets[name] = file.create_dataset(name, shape, variable.dtype, chunks=chunks, fillvalue=variable.fill)
         datasets[name].attrs["_FillValue"] = np.array([variable.fill], dtype=variable.dtype)
         _describe(datasets[name], variable.units, variable.long_name, [scales[one] for one in dimensions])
