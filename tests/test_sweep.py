@@ -10,6 +10,7 @@ import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -23,6 +24,7 @@ from spectral_mf.storage.publishing import Claim
 from spectral_mf.sweep import CaseResult, SweepPlan, carry_out, is_sweep, lifeline, read_sweep
 from spectral_mf.sweep.bundles import run_cases
 from spectral_mf.sweep.journal import Journal, journal_of
+from spectral_mf.sweep.results import bytes_of_case
 from spectral_mf.sweep.workers import THREADS, Processes, workers_for
 
 TIME = {"t_end": 6.0, "dt": 0.25}
@@ -465,6 +467,54 @@ def test_workers_are_no_more_than_cases(tmp_path, monkeypatch):
     (tmp_path / "mended").touch()
     carry_out(counted_plan(tmp_path), tmp_path / "s.h5", counting, resume=True)
     assert hired.count == 4  # those that had failed
+
+
+def test_room_for_journal_and_file_is_asked_for_before_anything_is_computed(tmp_path, monkeypatch, by_a_thread):
+    plan = counted_plan(tmp_path)
+    case = bytes_of_case(2, 32)
+    assert case == 2 * (33 * 16 + 8 + 4) + 8 + 4 + 8 + 8 + 8
+    free = [24 * case - 1]
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free[0]))
+    with pytest.raises(
+        StorageError, match=r"12 cases of 2 rows and 33 modes need 0.0268 MB in .* where 0.0268 MB are free"
+    ):
+        carry_out(plan, tmp_path / "s.h5", counting)
+    assert list(tmp_path.iterdir()) == []
+    free[0] += 1
+    carry_out(plan, tmp_path / "s.h5", counting)
+
+
+def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
+    """The write is cut in the middle of a record, as a full disk cuts it; the next try does not write it again."""
+    journal = Journal.create(tmp_path / "s.h5.cases", "{}")
+    journal.append([CaseResult(0, "complete", "", {"energy": np.arange(3.0)})])
+    whole = (tmp_path / "s.h5.cases").read_bytes()
+    file = journal._file
+
+    class Full:
+        def write(self, content):
+            if len(content) < 50:
+                raise OSError(28, "No space left on device")
+            return file.write(content[:20])
+
+        def __getattr__(self, name):
+            return getattr(file, name)
+
+    journal._file = Full()
+    with pytest.raises(StorageError, match=r"no case can be added to .*\(No space left on device\); make room"):
+        journal.append([CaseResult(1, "complete", "", {"energy": np.arange(3.0)})])
+    journal.close()
+    assert (tmp_path / "s.h5.cases").read_bytes()[: len(whole)] == whole
+    again = Journal(tmp_path / "s.h5.cases").go_on()
+    assert set(again.finished) == {0}
+    again.close()
+    assert (tmp_path / "s.h5.cases").read_bytes() == whole
+
+
+def test_a_journal_that_cannot_be_read_gets_one_sentence(tmp_path):
+    (tmp_path / "s.h5.cases").mkdir()
+    with pytest.raises(StorageError, match=r"s\.h5\.cases cannot be read \(Is a directory\); mend its permissions"):
+        solve_sweep(sections(), tmp_path / "s.h5")
 
 
 def test_a_torn_record_is_cut_off(tmp_path):

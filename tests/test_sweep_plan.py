@@ -143,6 +143,21 @@ def test_what_is_wrong_about_keys_that_change_together_gets_one_sentence(togethe
     assert "\n" not in str(refused.value)
 
 
+def test_more_than_a_million_cases_are_refused():
+    thousand = {"start": 1, "stop": 1001, "count": 1001}
+    with pytest.raises(InputError, match=r"the grid has 1001000 cases \(1001 of beta x 1000 of seed\); a sweep has at"):
+        plan(grid={"model": {"beta": thousand}, "initial": {"seed": list(range(1000))}})
+    with pytest.raises(InputError, match="count = 10000000 is too large: a sweep has at most 1000000 cases; split it"):
+        plan(grid={"initial": {"seed": {"start": 0, "stop": 9999999, "count": 10_000_000}}})
+
+
+@pytest.mark.parametrize("seeds", [(3, 1), range(1, 3), np.array([3, 1])])
+def test_rows_of_values_may_come_from_python(seeds):
+    axis = plan(grid={"model": {"beta": np.array([1.0, 5.0])}, "initial": {"seed": seeds}}).axes[1]
+    assert axis.values == tuple(int(seed) for seed in seeds)
+    assert axis.coordinate.dtype == np.int64
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -13,6 +13,7 @@ from spectral_mf.cli.ending import STOPPED_EARLY
 from spectral_mf.cli.options import Quiet
 from spectral_mf.cli.progress import say
 from spectral_mf.cli.sweep_progress import duration, reporting_cases
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.sweep import SweepSummary
@@ -91,7 +92,7 @@ def sweep(
 
 def summary(done: SweepSummary) -> str:
     """How many cases there are and what became of them."""
-    words = [f"{done.n_cases} cases"]
+    words = [counted(done.n_cases, "cases")]
     words += [f"{count} {outcome}" for outcome, count in done.outcomes.items() if count]
     if done.n_finished < done.n_cases:
         words.append(f"{done.n_cases - done.n_finished} to come")
