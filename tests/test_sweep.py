@@ -153,21 +153,21 @@ def test_models_without_rates_or_energies_leave_them_out():
 
 def test_blocks_of_cases_go_where_they_belong(tmp_path, by_a_thread):
     """More than a chunk, whose side does not divide that of the grid."""
-    grid = {"model": {"beta": [1.0, 2.0]}, "initial": {"seed": list(range(7)), "noise_points": [64, 65, 66, 67, 68]}}
-    asked = sections() | {"grid": grid, "time": {"t_end": 1.0, "dt": 1.0 / 511}}  # 135 kB a case: 7 of 70 a chunk
+    grid = {"model": {"beta": [1.0, 2.0]}, "initial": {"seed": list(range(4)), "noise_points": list(range(64, 73))}}
+    asked = sections() | {"grid": grid, "time": {"t_end": 1.0, "dt": 1.0 / 511}}  # 141 kB a case: 7 of 72 a chunk
     plan = SweepPlan.from_sections(asked)
     place = tmp_path / "s.h5"
     journal = Journal.create(journal_of(place), plan.identity)
-    for number in range(70):
+    for number in range(72):
         moments = np.full((512, 33), float(number))
         journal.append([CaseResult(number, "complete", f"case {number}", {"moment_real": moments})])
     journal.close()
     carry_out(plan, place, numbered, workers=1, resume=True)
     with h5py.File(place) as file:
-        assert file["moment_real"].chunks == (1, 1, 5, 512, 33)
-        expected = np.broadcast_to(np.arange(70.0).reshape(2, 7, 5, 1, 1), (2, 7, 5, 512, 33))
+        assert file["moment_real"].chunks == (1, 1, 7, 512, 33)
+        expected = np.broadcast_to(np.arange(72.0).reshape(2, 4, 9, 1, 1), (2, 4, 9, 512, 33))
         np.testing.assert_array_equal(file["moment_real"][:], expected)
-        assert file["message"].asstr()[1, 6, 3] == "case 68"
+        assert file["message"].asstr()[1, 3, 7] == "case 70"
 
 
 def test_first_reached_is_exact_for_exponential_growth():
@@ -536,6 +536,25 @@ def test_a_torn_record_is_cut_off(tmp_path):
         assert again.read(2).values["energy"].tolist() == [0.0, 1.0]
         assert (again.read(0).message, again.failed) == ("why", 1)
         again.close()
+
+
+def test_a_changed_byte_ends_the_journal_and_the_last_record_of_a_case_counts(tmp_path):
+    path = tmp_path / "s.h5.cases"
+    journal = Journal.create(path, "{}")
+    journal.append([CaseResult(0, "failed", "why", {})])
+    journal.append([CaseResult(0, "complete", "", {"energy": np.arange(3.0)})])
+    whole = path.stat().st_size
+    journal.append([CaseResult(1, "complete", "", {"energy": np.arange(3.0)})])
+    assert (set(journal.finished), journal.failed) == ({0, 1}, 0)
+    journal.close()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    again = Journal(path).go_on()
+    assert (set(again.finished), again.failed) == ({0}, 0)
+    assert again.read(0).outcome == "complete"
+    again.close()
+    assert path.stat().st_size == whole
 
 
 @pytest.mark.parametrize(
