@@ -21,6 +21,7 @@ _HOME = {
     "PairPotential": "spectral_mf.pair_potential",
     "SelfAttention": "spectral_mf.self_attention",
     "PositionalAttention": "spectral_mf.positions",
+    "PositionalTrajectory": "spectral_mf.positional_trajectory",
     "Trajectory": "spectral_mf.trajectory",
     "VectorFields": "spectral_mf.vector_fields",
     "SpectralMFError": "spectral_mf.errors",

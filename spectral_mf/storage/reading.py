@@ -131,6 +131,11 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
         version = file.attrs.get("spectral_mf_format")
         if "spectral_mf_sweep_format" in file.attrs:
             raise StorageError(f"{place} holds a sweep, not a run; read it with xarray or h5py, or give a run's file.")
+        if "spectral_mf_positional_format" in file.attrs:
+            raise StorageError(
+                f"{place} holds densities with positions, which the command line and Trajectory do not have; load it "
+                "with spectral_mf.PositionalTrajectory.load."
+            )
         if version is None:
             raise StorageError(f"{place} is an HDF5 file of another program; give a file written by spectral_mf.")
         if int(version) > FORMAT:
