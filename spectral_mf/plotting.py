@@ -20,6 +20,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from spectral_mf.density_mesh import DensityMesh
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
@@ -72,10 +73,13 @@ def plot_overview(trajectory: Trajectory) -> Figure:
 def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
     """Density over time (across) and angle (up), relative to uniform, on logarithmic colours.
 
-    The colours span at most from 1/30 to 30 times uniform: ripples of the linear phase and clusters both show.
+    The colours span at most from 1/30 to 30 times uniform: ripples of the linear phase and clusters both show. A pixel
+    that shows several cells has the colour of the largest, so that a cluster one cell wide is never lost.
     """
     with rc_context(STYLE):
         figure, ax = panel(ax, (6.4, 3.6), title(trajectory))
+        for side in ("left", "bottom"):  # a line on the lowest cells would hide a cluster at angle 0
+            ax.spines[side].set_position(("outward", 2.0))
         t, cells = _thinned(trajectory)
         relative = cells * 2.0 * np.pi
         norm = _density_norm(relative)
@@ -83,7 +87,7 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
         half = np.pi / theta.size
         edges = np.concatenate([theta - half, [2.0 * np.pi - half]])
         log_time = is_log_time(trajectory.t)
-        mesh = ax.pcolormesh(
+        mesh = DensityMesh(
             _edges(t, log_time),
             edges,
             np.maximum(relative, norm.vmin if norm.vmin is not None else 0.0).T,
@@ -91,6 +95,8 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
             cmap=DENSITY_MAP,
             rasterized=True,
         )
+        ax.add_collection(mesh)
+        ax.autoscale_view()
         angle_axis(ax, edges[0], edges[-1])
         ax.set_title("Density")
         time_axis(ax, trajectory.t, log_time)
@@ -273,12 +279,16 @@ def _fastest_modes(trajectory: Trajectory) -> list[int]:
 
 
 def _thinned(trajectory: Trajectory) -> tuple[FloatArray, FloatArray]:
-    """Times and cells of at most _MOST_COLUMNS rows, the first and last among them."""
+    """Times and cells of at most _MOST_COLUMNS rows, the first and last among them, each the largest of those around.
+
+    Largest, so that what lives for one row is not lost.
+    """
     n = len(trajectory)
     if n <= _MOST_COLUMNS:
         return trajectory.t, trajectory.cells
     chosen = np.unique(np.linspace(0, n - 1, _MOST_COLUMNS).round().astype(np.int64))
-    return trajectory.t[chosen], trajectory.cells[chosen]
+    starts = np.append(0, (chosen[1:] + chosen[:-1] + 1) // 2)
+    return trajectory.t[chosen], np.maximum.reduceat(trajectory.cells, starts, axis=0)
 
 
 def _density_norm(relative: FloatArray) -> Normalize:

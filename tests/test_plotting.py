@@ -193,3 +193,46 @@ def test_no_display_is_needed_and_the_backend_is_the_users(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def pixels_of(figure, ax, dpi):
+    """Colours of the pixels within axes, shape (rows from the bottom, columns, 4), as the picture is written."""
+    figure.set_dpi(dpi)
+    figure.canvas.draw()
+    image = np.asarray(figure.canvas.buffer_rgba()) / 255.0
+    box = ax.get_window_extent()
+    return image[::-1][round(box.y0) : round(box.y1), round(box.x0) : round(box.x1)]
+
+
+@pytest.mark.parametrize("dpi", [25, 50, 77, 100, 180])
+def test_a_spike_one_cell_wide_is_seen_at_every_size(dpi):
+    from matplotlib import colormaps
+
+    uniform, n_cells = FourierDensity.uniform(), 512
+    trajectory = made_of(np.linspace(0.0, 1.0, 41), [uniform] * 41, n_cells=n_cells)
+    trajectory.cells[:, :] = 1e-6
+    at = np.array([0, 11, 100, 267, 390, 511])
+    trajectory.cells[:, at] = n_cells / (2 * np.pi * at.size)
+    for figure in (plot_density(trajectory), plot_overview(trajectory)):
+        ax = figure.axes[0]
+        image = pixels_of(figure, ax, dpi)
+        bright = np.abs(image[:, image.shape[1] // 2] - colormaps["viridis"](1.0)).max(axis=1) < 0.02
+        rows = np.flatnonzero(bright)
+        expected = ((at + 0.5) / n_cells * image.shape[0]).astype(int)
+        for row in expected:
+            assert np.abs(rows - row).min() <= 1
+        assert bright.sum() <= 4 * at.size  # and the background stays what it is
+
+
+def test_a_spike_one_row_long_is_seen():
+    uniform = FourierDensity.uniform()
+    trajectory = made_of(10.0 + np.arange(4000.0), [uniform] * 4000, n_cells=64)
+    trajectory.cells[:, :] = 1e-6
+    trajectory.cells[[1001, 2002, 3456], 20] = 64 / (2 * np.pi)
+    figure = plot_density(trajectory)
+    image = pixels_of(figure, figure.axes[0], 60)
+    bright = image[int(20.5 / 64 * image.shape[0]), :, 1] > 0.8  # green in viridis: 0.9 at the top, 0.0 at the bottom
+    columns = np.flatnonzero(bright)
+    for row in (1001, 2002, 3456):
+        assert np.abs(columns - row / 4000 * image.shape[1]).min() <= 2
+    assert bright.sum() <= 9
