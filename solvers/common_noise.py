@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -23,12 +24,14 @@ from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.harmonics import fourier_sum
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
+from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.auto import HAND_OVER_MODES
 from spectral_mf.solvers.characteristics import CharacteristicSolver, flow_of
 from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
+from spectral_mf.solvers.recording import record
 from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
 from spectral_mf.symmetry import largest_fold
-from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
+from spectral_mf.trajectory import RunInfo, Snapshot, Trajectory
 from spectral_mf.vector_fields import VectorFields
 
 FloatArray = NDArray[np.float64]
@@ -195,6 +198,8 @@ def solve_common_noise(
     max_modes: int = 4096,
     n_modes: int | None = None,
     n_cells: int = 512,
+    output: str | Path | None = None,
+    overwrite: bool = False,
     provenance: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
@@ -221,20 +226,23 @@ def solve_common_noise(
         the path, which is straight between its times, comes on top.
     max_modes : int
         Largest number of modes that the spectral method may use.
-    n_modes, n_cells, provenance, progress
+    n_modes, n_cells, output, overwrite, provenance, progress
         As for `solve`.
 
     Returns
     -------
     Trajectory
-        Its configuration holds fields and path. Energies are those of the interaction.
+        Its configuration holds fields and path (`VectorFields.from_dict`, `BrownianPath.from_dict`), in files too.
+        Energies are those of the interaction.
 
     Raises
     ------
     InputError
         If something given is not allowed. Nothing has been computed then.
     ResolutionExhausted
-        If the density became too sharp before the end; its `trajectory` holds all rows until then.
+        If the density became too sharp before the end; its `trajectory` and the file hold all rows until then.
+    StorageError
+        If the file cannot be written; its `trajectory` holds what was computed.
     """
     check_model(model)
     check_calculus(calculus)
@@ -261,19 +269,17 @@ def solve_common_noise(
             "fields": fields.to_dict(),
             "path": path.to_dict(),
             "initial": dict(provenance or {"description": repr(initial)}),
+            "started": moment_now(),
         },
         n_modes=max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1),
         n_cells=integer_at_least("n_cells", n_cells, 4),
     )
-    rows: list[Row] = []
-    try:
-        for snapshot in _snapshots(model, initial, fields, path, grid, options, method):
-            rows.append(Row.from_snapshot(snapshot, model, info.n_modes, info.n_cells))
-    except StoppedEarly as stop:
-        if rows:
-            stop.trajectory = Trajectory(replace(info, status=f"stopped early: {stop}"), rows)
-        raise
-    return Trajectory(replace(info, complete=True, status="complete"), rows)
+    snapshots = _snapshots(model, initial, fields, path, grid, options, method)
+    if output is None:
+        return record(info, [], snapshots, None)
+    from spectral_mf.storage import RunFile
+
+    return record(info, [], snapshots, RunFile.create(output, info, overwrite=overwrite))
 
 
 def _snapshots(

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_mf.arguments import check_measure, check_model, finite_number, integer_at_least, number_from_to
-from spectral_mf.errors import InputError, StoppedEarly, StorageError
+from spectral_mf.errors import InputError
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
 from spectral_mf.output_times import interval_of, output_times, time_grid
+from spectral_mf.run_kinds import moment_now, why_not_resumed
 from spectral_mf.solvers.auto import march_auto
 from spectral_mf.solvers.characteristics import march_characteristics
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
 from spectral_mf.solvers.quasilinear import march_quasilinear
+from spectral_mf.solvers.recording import record
 from spectral_mf.solvers.spectral import energy_rate_residual, march_spectral
 from spectral_mf.symmetry import Symmetry, fold_of
-from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
-
-if TYPE_CHECKING:
-    from spectral_mf.storage import RunFile
+from spectral_mf.trajectory import RunInfo, Snapshot, Trajectory
 
 FloatArray = NDArray[np.float64]
 Method = Literal["auto", "characteristics", "linear", "quasilinear", "spectral"]
@@ -138,7 +136,7 @@ def solve(
             "output_interval": interval_of(grid),
             "initial": origin,
             "seed": origin.get("seed"),
-            "started": _now(),
+            "started": moment_now(),
         },
         n_modes=stored,
         n_cells=integer_at_least("n_cells", n_cells, 4),
@@ -148,11 +146,11 @@ def solve(
         start = replace(start, energy_rate_residual=energy_rate_residual(model, start, options))
     snapshots = chain([start], march(model, start, grid[1:], options))
     if output is None:
-        return _record(info, [], snapshots, None)
+        return record(info, [], snapshots, None)
     from spectral_mf.storage import RunFile
 
     file = RunFile.create(output, info, overwrite=overwrite)
-    return _record(info, [], snapshots, file)
+    return record(info, [], snapshots, file)
 
 
 def resume(
@@ -186,7 +184,8 @@ def resume(
     Raises
     ------
     InputError
-        If there is nothing left to compute, times are not after the last row, or max_modes is not allowed.
+        If the run is of a kind that cannot be resumed (common noise, tokens), there is nothing left to compute, times
+        are not after the last row, or max_modes is not allowed.
     StorageError
         If the file cannot be read or written.
     StoppedEarly
@@ -196,11 +195,14 @@ def resume(
 
     old = load_run(path)
     configuration = dict(old.configuration)
+    refusal = why_not_resumed(configuration)
+    if refusal is not None:
+        raise InputError(refusal)
     planned = np.asarray(configuration["times"], dtype=np.float64)
     reached = float(old.t[-1])
     new = _times_to_come(planned, reached, times)
     configuration["times"] = [*planned[planned <= reached].tolist(), *new.tolist()]
-    resumption: dict[str, Any] = {"at": _now(), "t": reached}
+    resumption: dict[str, Any] = {"at": moment_now(), "t": reached}
     if max_modes is not None:
         allowed = integer_at_least("max_modes", max_modes, 64)
         resumption["max_modes"] = {"from": configuration["max_modes"], "to": allowed}
@@ -219,46 +221,7 @@ def resume(
         snapshots: Iterator[Snapshot] = islice(again, len(old) - 1, None)
     else:
         snapshots = march(old.model, old.rows[-1].snapshot, new, options)
-    return _record(info, list(old.rows), snapshots, RunFile.extend(path, info))
-
-
-def _record(info: RunInfo, rows: list[Row], snapshots: Iterable[Snapshot], file: RunFile | None) -> Trajectory:
-    """Turn snapshots into rows, in memory and in the file; keep them whatever happens."""
-
-    def close(complete: bool, status: str) -> Trajectory:
-        trajectory = Trajectory(
-            RunInfo(info.model, info.configuration, info.n_modes, info.n_cells, complete, status), rows
-        )
-        if file is not None:
-            try:
-                file.close(complete=complete, status=status)
-            except StorageError as error:
-                error.trajectory = trajectory
-                raise
-        return trajectory
-
-    try:
-        for snapshot in snapshots:
-            rows.append(Row.from_snapshot(snapshot, info.model, info.n_modes, info.n_cells))
-            if file is not None:
-                file.append(rows[-1])
-    except StoppedEarly as stop:
-        stop.trajectory = close(False, f"stopped early: {stop}")
-        raise
-    except StorageError as error:
-        error.trajectory = Trajectory(info, rows)
-        if file is not None:
-            file.abandon()
-        raise
-    except BaseException as error:
-        if rows:
-            after = f"after t = {rows[-1].snapshot.t:.6g}"
-            failed = f"failed {after}: {type(error).__name__}: {error}"
-            close(False, f"interrupted by the user {after}" if isinstance(error, KeyboardInterrupt) else failed)
-        elif file is not None:
-            file.abandon()
-        raise
-    return close(True, "complete")
+    return record(info, list(old.rows), snapshots, RunFile.extend(path, info))
 
 
 def _times_to_come(planned: FloatArray, reached: float, times: float | ArrayLike | None) -> FloatArray:
@@ -292,10 +255,6 @@ def _march(method: str, order: int | None) -> March:
     if method != "quasilinear":
         raise InputError(f'order = {order!r} belongs to method = "quasilinear", not to {method!r}; leave it out.')
     return partial(march_quasilinear, order=order)
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _first_method(method: str, initial: Measure) -> str:

@@ -27,6 +27,8 @@ class BrownianPath:
     increments : array_like of float, shape (n_steps, n_fields)
         Of each motion over each of n_steps equal steps.
     t_end : float
+    origin : str
+        Where the path comes from, in words, such as "seed 1"; stored with it.
 
     Attributes
     ----------
@@ -42,13 +44,14 @@ class BrownianPath:
         If the increments are not rows of finite numbers, or t_end is not positive.
     """
 
-    def __init__(self, increments: ArrayLike, t_end: float) -> None:
+    def __init__(self, increments: ArrayLike, t_end: float, *, origin: str = "") -> None:
         message = "increments are not rows of finite numbers; give one row a step, shape (n_steps, n_fields)."
         given = real_array(increments, message)
         if given.ndim != 2 or given.size == 0 or not np.isfinite(given).all():
             raise InputError(message)
         self.increments: FloatArray = given
         self.t_end = positive_number("t_end", t_end)
+        self.origin = str(origin)
         self.times: FloatArray = self.t_end * (np.arange(self.n_steps + 1) / self.n_steps)
         self.values: FloatArray = np.concatenate([np.zeros((1, self.n_fields)), given.cumsum(axis=0)])
         for array in (self.increments, self.times, self.values):
@@ -68,7 +71,7 @@ class BrownianPath:
         """
         shape = (integer_at_least("n_steps", n_steps, 1), integer_at_least("n_fields", n_fields, 1))
         step = positive_number("t_end", t_end) / shape[0]
-        return cls(random_generator(seed).standard_normal(shape) * np.sqrt(step), t_end)
+        return cls(random_generator(seed).standard_normal(shape) * np.sqrt(step), t_end, origin=_origin(seed))
 
     @classmethod
     def draw_many(cls, n_paths: int, n_fields: int, t_end: float, n_steps: int, seed: int) -> list[BrownianPath]:
@@ -102,7 +105,9 @@ class BrownianPath:
         """
         if self.n_steps % integer_at_least("factor", factor, 1):
             raise InputError(f"factor = {factor} does not divide the path's {self.n_steps} steps; give one that does.")
-        return BrownianPath(self.increments.reshape(-1, factor, self.n_fields).sum(axis=1), self.t_end)
+        increments = self.increments.reshape(-1, factor, self.n_fields).sum(axis=1)
+        origin = f"{self.origin}, {factor} steps summed to one" if self.origin and factor > 1 else self.origin
+        return BrownianPath(increments, self.t_end, origin=origin)
 
     def at(self, t: ArrayLike) -> FloatArray:
         """B at times from 0 to t_end, straight between the path's own; shape t.shape + (n_fields,).
@@ -134,15 +139,23 @@ class BrownianPath:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values: the path can be made again from these, bit for bit."""
-        return {"t_end": self.t_end, "increments": self.increments.tolist()}
+        return {"t_end": self.t_end, "increments": self.increments.tolist(), "origin": self.origin}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> BrownianPath:
         """Make it again from `to_dict`."""
-        return cls(stored["increments"], stored["t_end"])
+        return cls(stored["increments"], stored["t_end"], origin=stored.get("origin", ""))
 
     def __repr__(self) -> str:
-        return f"BrownianPath({self.n_fields} fields, {self.n_steps} steps to t = {self.t_end:g})"
+        origin = f", {self.origin}" if self.origin else ""
+        return f"BrownianPath({self.n_fields} fields, {self.n_steps} steps to t = {self.t_end:g}{origin})"
+
+
+def _origin(seed: int | np.random.SeedSequence) -> str:
+    """The seed of a path in words; one of `draw_many` has a number too."""
+    if not isinstance(seed, np.random.SeedSequence):
+        return f"seed {seed}"
+    return f"seed {seed.entropy}" + "".join(f", number {number}" for number in seed.spawn_key)
 
 
 def checked_paths(paths: Sequence[BrownianPath]) -> list[BrownianPath]:

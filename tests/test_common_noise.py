@@ -5,6 +5,7 @@ Poisson kernel, c_k = conj(w)^k, stays one: along every straight piece, so along
 """
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -22,14 +23,17 @@ from spectral_mf import (
     PairPotential,
     ResolutionExhausted,
     SelfAttention,
+    StorageError,
     Trajectory,
     VectorFields,
     solve,
     solve_common_noise,
 )
+from spectral_mf.cli.app import run as run_command
 from spectral_mf.solvers.common_noise import DrivenRightHandSide
 from spectral_mf.solvers.common_noise_ensemble import StoppedEnsemble, solve_common_noise_ensemble
 from spectral_mf.validation.common_noise_tokens import pair_distances, simulate_common_noise
+from spectral_mf.validation.noisy_particles import simulate_noisy
 from spectral_mf.validation.particles import simulate
 
 NONE = PairPotential((0.0, 0.0))
@@ -364,8 +368,73 @@ def test_a_run_is_stored_with_what_makes_it_again(tmp_path, method):
         method=stored["solver"],
     )
     assert (again.moments == loaded.moments).all()
-    with pytest.raises(InputError, match="'common noise' is unknown"):
-        spectral_mf.resume(tmp_path / "common.h5", 2.0)
+    assert BrownianPath.from_dict(stored["path"]).origin == "seed 7"
+
+
+def test_a_path_keeps_where_it_comes_from():
+    assert repr(PATH.coarsened(2)) == "BrownianPath(2 fields, 16 steps to t = 1, seed 7, 2 steps summed to one)"
+    assert [path.origin for path in BrownianPath.draw_many(2, 1, 1.0, 4, 3)] == ["seed 3, number 0", "seed 3, number 1"]
+    stored = PATH.to_dict()
+    del stored["origin"]  # as files had it before
+    assert (BrownianPath.from_dict(stored).origin, BrownianPath([[1.0]], 1.0).origin) == ("", "")
+
+
+def test_rows_go_to_a_file_as_they_come(tmp_path):
+    file = tmp_path / "common.h5"
+    run = solve_common_noise(ATTENTION, START, PLANAR, PATH, [0.0, 0.5], output=file)
+    assert (Trajectory.load(file).moments == run.moments).all()
+    with pytest.raises(StorageError, match="exists"):
+        solve_common_noise(ATTENTION, START, PLANAR, PATH, 0.5, output=file)
+    sharp = SelfAttention(3.0, diffusion=1e-4)
+    with pytest.raises(ResolutionExhausted) as stop:
+        solve_common_noise(
+            sharp, START, PLANAR, BrownianPath.draw(2, 6.0, 64, 7), 6.0, max_modes=64, output=file, overwrite=True
+        )
+    kept = Trajectory.load(file)
+    assert (len(kept), kept.complete) == (len(stop.value.trajectory), False)
+    assert kept.status.startswith("stopped early")
+
+
+def _tokens(**how):
+    return simulate(ATTENTION, Atoms.sample_uniform(5, 1), [0.0, 0.1], **how)
+
+
+@pytest.mark.parametrize(
+    ("make", "again", "says"),
+    [
+        (
+            lambda: solve_common_noise(ATTENTION, START, PLANAR, PATH, 0.5),
+            r"solve_common_noise again, on the stored path: BrownianPath\.from_dict",
+            "common to all tokens, 2 fields, path of 32 steps to t = 1, seed 7",
+        ),
+        (
+            lambda: simulate_common_noise(ATTENTION, START.sample(5, seed=2), PLANAR, PATH, [0.0, 0.5]),
+            "simulate_common_noise again, on the stored path",
+            "common to all tokens, 2 fields, path of 32 steps to t = 1, seed 7",
+        ),
+        (_tokens, r"particles\.simulate again, from the same tokens", "rtol 1e-08, symmetry 1"),
+        (lambda: _tokens(method="euler", layer_step=0.1), r"particles\.simulate again", "layer_step 0.1, symmetry 1"),
+        (
+            lambda: simulate_noisy(
+                SelfAttention(1.0, diffusion=0.1), Atoms.sample_uniform(5, 1), 0.1, step=0.1, seed=3
+            ),
+            r"noisy_particles\.simulate_noisy again",
+            "step 0.1, symmetry 1",
+        ),
+    ],
+)
+def test_what_cannot_be_resumed_says_so_and_is_described(tmp_path, capsys, make, again, says):
+    path = make().save(tmp_path / "run.h5")
+    with pytest.raises(InputError, match=rf"cannot be resumed; call spectral_mf\..*{again}"):
+        spectral_mf.resume(path, 2.0)
+    assert run_command(["resume", str(path), "--t-end", "2"]) == 2
+    assert "cannot be resumed; call" in capsys.readouterr().err
+    assert run_command(["info", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "spectral-mf resume" not in shown
+    assert "cannot be resumed; call" in shown
+    assert says in shown
+    assert re.search(r"written +\d{4}-\d\d-\d\dT[\d:]{8}Z spectral_mf run started", shown)
 
 
 def test_a_right_hand_side_is_copied_with_its_noise():

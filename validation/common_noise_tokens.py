@@ -21,6 +21,7 @@ from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
+from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.adaptive import AdaptiveSolver
 from spectral_mf.solvers.common_noise import check_calculus, check_fields, follow
 from spectral_mf.solvers.dop853 import Dop853, error_norm
@@ -188,6 +189,7 @@ def simulate_common_noise(
             "fields": fields.to_dict(),
             "path": path.to_dict(),
             "initial": dict(provenance or {"description": repr(tokens)}),
+            "started": moment_now(),
         },
         n_modes=max(64, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1),
         n_cells=integer_at_least("n_cells", n_cells, 4),

@@ -27,6 +27,7 @@ from spectral_mf.atoms import Atoms
 from spectral_mf.errors import InputError
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
+from spectral_mf.run_kinds import moment_now
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory
 from spectral_mf.validation.token_velocity import TokenVelocity
 
@@ -134,6 +135,7 @@ def simulate_noisy(
             "times": grid.tolist(),
             "symmetry": 1,
             "initial": dict(provenance or {"description": repr(tokens)}),
+            "started": moment_now(),
         },
         n_modes=max(64, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1),
         n_cells=integer_at_least("n_cells", n_cells, 4),

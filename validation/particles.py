@@ -16,6 +16,7 @@ from spectral_mf.atoms import TWO_PI, Atoms
 from spectral_mf.errors import InputError, StoppedEarly
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
+from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory, nonnegative_cells
 from spectral_mf.validation.fast_sums import token_moments
@@ -112,6 +113,7 @@ def simulate(
             "times": grid.tolist(),
             "initial": origin,
             "seed": origin.get("seed"),
+            "started": moment_now(),
         },
         n_modes=max(64, model.bandwidth) if n_modes is None else n_modes,
         n_cells=n_cells,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from spectral_mf.errors import SpectralMFError, StoppedEarly, StorageError
+from spectral_mf.run_kinds import why_not_resumed
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def explained(output: Path | None = None) -> Iterator[None]:
 
 def way_on(path: Path, info: RunInfo) -> str | None:
     """The command that goes on with a run; None if none gets it any further."""
+    if why_not_resumed(info.configuration) is not None:
+        return None
     command = f"spectral-mf resume {shlex.quote(str(path))}"
     if info.complete:
         return f"{command} --t-end TIME"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from spectral_mf.carriers import carriers_in_use
 from spectral_mf.cli.ending import way_on
 from spectral_mf.cli.options import Json, RunFile
+from spectral_mf.run_kinds import COMMON_NOISE, why_not_resumed
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.storage import RunSummary
+
+_SETTINGS = ("rtol", "max_modes", "step", "layer_step", "symmetry")
 
 
 def info(file: RunFile, as_json: Json = False) -> None:
@@ -49,7 +53,11 @@ def _entries(known: RunSummary, being_written: bool | None) -> list[tuple[str, s
         ("model", repr(known.model)),
         ("initial", str(configuration["initial"].get("description", configuration["initial"]))),
         ("method", ", ".join(f"{name} to t = {until:g}" for name, until in _methods(known))),
-        ("settings", ", ".join(f"{key} {configuration[key]}" for key in ("rtol", "max_modes", "symmetry"))),
+        *_common_noise(configuration),
+        (
+            "settings",
+            ", ".join(f"{key} {configuration[key]}" for key in _SETTINGS if configuration.get(key) is not None),
+        ),
         ("stored", f"modes 0 to {known.info.n_modes}, density on {known.info.n_cells} cells"),
     ]
     if known.t.size:
@@ -63,6 +71,18 @@ def _entries(known: RunSummary, being_written: bool | None) -> list[tuple[str, s
     if not known.info.complete:
         entries.append(("status", _status(known, being_written)))
     return [*entries, ("to go on", _going_on(known, being_written))]
+
+
+def _common_noise(configuration: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The fields and the path of a run that common noise moves."""
+    if configuration.get("method") not in COMMON_NOISE:
+        return []
+    from spectral_mf.brownian_path import BrownianPath
+
+    path = BrownianPath.from_dict(configuration["path"])
+    origin = path.origin or "of unknown seed"
+    steps = f"{counted(path.n_fields, 'fields')}, path of {counted(path.n_steps, 'steps')} to t = {path.t_end:g}"
+    return [("noise", f"common to all tokens, {steps}, {origin}")]
 
 
 def _range(low: int, high: int, kind: str) -> str:
@@ -85,6 +105,9 @@ def _status(known: RunSummary, being_written: bool | None) -> str:
 def _going_on(known: RunSummary, being_written: bool | None) -> str:
     if being_written:
         return "wait: a process is writing this file"
+    refusal = why_not_resumed(known.info.configuration)
+    if refusal is not None:
+        return refusal
     return way_on(known.path, known.info) or "see status: the same run would stop again"
 
 

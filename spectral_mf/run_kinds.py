@@ -1,0 +1,43 @@
+"""Which stored runs can be gone on with, and what to do with those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+COMMON_NOISE = ("common noise", "common-noise particles")
+"""What one Brownian path moves."""
+
+_AGAIN = {
+    "common noise": "spectral_mf.solve_common_noise",
+    "common-noise particles": "spectral_mf.validation.common_noise_tokens.simulate_common_noise",
+    "particles": "spectral_mf.validation.particles.simulate",
+    "layers": "spectral_mf.validation.particles.simulate",
+    "noisy particles": "spectral_mf.validation.noisy_particles.simulate_noisy",
+}
+"""What makes a run of another kind again."""
+
+
+def why_not_resumed(configuration: Mapping[str, Any]) -> str | None:
+    """Why a run cannot be resumed, and what to do instead, in one sentence; None if it can.
+
+    Parameters
+    ----------
+    configuration : mapping
+        As stored with the run.
+    """
+    method = str(configuration.get("method"))
+    if method not in _AGAIN:
+        return None
+    if method in COMMON_NOISE:
+        return (
+            f"a run with common noise cannot be resumed; call {_AGAIN[method]} again, on the stored path: "
+            'BrownianPath.from_dict(trajectory.configuration["path"]).'
+        )
+    return f"a run of tokens cannot be resumed; call {_AGAIN[method]} again, from the same tokens."
+
+
+def moment_now() -> str:
+    """The time of day in UTC, as files have it."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
