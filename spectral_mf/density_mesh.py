@@ -55,7 +55,7 @@ class DensityMesh(QuadMesh):
 
 
 def _largest_up(cells: FloatArray, height: float) -> FloatArray:
-    """The largest of as many neighbours, once round the circle, as are high enough together; height of one in pixels."""
+    """The largest of as many neighbours, once round the circle, as are high enough together; height in pixels."""
     reach = math.ceil(0.5 * (_LEAST_HEIGHT / height - 1.0)) if 0.0 < height < _LEAST_HEIGHT else 0
     result = cells
     for step in range(1, min(reach, cells.shape[0] // 2) + 1):

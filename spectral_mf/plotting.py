@@ -245,15 +245,28 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = True) -> 
     StorageError
         If the file exists and may not be overwritten, or cannot be written.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"{Path(path).name} has no suffix that is known; choose one of {', '.join(SUFFIXES)}.")
-    place = checked_place(path, overwrite=overwrite)
+    return save_figures([(figure, path)], overwrite=overwrite)[0]
+
+
+def save_figures(figures: Sequence[tuple[Figure, str | Path]], *, overwrite: bool = True) -> list[Path]:
+    """Write figures to their paths, as `save_figure` does; if one cannot be drawn or has no place, none is written."""
+    places = []
+    for _, path in figures:
+        if Path(path).suffix.lower() not in SUFFIXES:
+            raise InputError(f"{Path(path).name} has no suffix that is known; choose one of {', '.join(SUFFIXES)}.")
+        places.append(checked_place(path, overwrite=overwrite))
+    contents = [_written(figure, place.suffix.lower()[1:]) for (figure, _), place in zip(figures, places, strict=True)]
+    for place, content in zip(places, contents, strict=True):
+        write_whole(place, content)
+    return places
+
+
+def _written(figure: Figure, kind: str) -> bytes:
+    """A figure as the content of a file."""
     buffer = io.BytesIO()
     with rc_context(STYLE):
-        figure.savefig(buffer, format=suffix[1:])
-    write_whole(place, buffer.getvalue())
-    return place
+        figure.savefig(buffer, format=kind)
+    return buffer.getvalue()
 
 
 def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> None:

@@ -1,5 +1,6 @@
 """Pictures: what they show, and that they need no display and change no settings."""
 
+import os
 import subprocess
 import sys
 
@@ -8,7 +9,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from spectral_mf import FourierDensity, InputError, SelfAttention, StorageError, solve
+from spectral_mf import (
+    AttentionHead,
+    FourierDensity,
+    InputError,
+    MultiHeadAttention,
+    SelfAttention,
+    StorageError,
+    solve,
+)
 from spectral_mf.plotting import (
     plot_density,
     plot_energy,
@@ -236,3 +245,43 @@ def test_a_spike_one_row_long_is_seen():
     for row in (1001, 2002, 3456):
         assert np.abs(columns - row / 4000 * image.shape[1]).min() <= 2
     assert bright.sum() <= 9
+
+
+@pytest.fixture(scope="module")
+def two_ends():
+    """A cluster at either end of an eigendirection: no growth rates about the uniform density, and no staircase."""
+    matrix = [[1.0, 0.2], [0.2, -0.5]]
+    model = MultiHeadAttention([AttentionHead(matrix, matrix, 2.0)])
+    return solve(model, FourierDensity.from_modes({1: 0.1, 2: -0.05j}), 20.0, rtol=1e-6)
+
+
+def spectral_mf(folder, *arguments, **environment):
+    """Run the command line as a process of its own."""
+    code = "from spectral_mf.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_of_several_pictures_all_are_drawn_or_none(two_ends, tmp_path):
+    two_ends.save(tmp_path / "run.h5")
+    done = spectral_mf(tmp_path, "plot", "run.h5", *(f"--kind={kind}" for kind in ("density", "staircase", "energy")))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the energy staircase is known for SelfAttention" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run.h5"]
+    (tmp_path / "run.energy.png").mkdir()  # a place that is taken is seen in time too
+    done = spectral_mf(tmp_path, "plot", "run.h5", "--kind=density", "--kind=energy")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert not (tmp_path / "run.density.png").exists()
+
+
+def test_the_command_line_draws_whatever_the_backend_of_the_user(two_ends, tmp_path):
+    two_ends.save(tmp_path / "run.h5")
+    done = spectral_mf(tmp_path, "plot", "run.h5", MPLBACKEND="nonsense")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "run.png\n", "")
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")

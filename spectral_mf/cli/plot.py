@@ -46,19 +46,19 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw pictures of a run; an existing picture is replaced."""
+    """Draw pictures of a run, all or none; an existing picture is replaced."""
     from spectral_mf.errors import InputError
-    from spectral_mf.plotting import save_figure
+    from spectral_mf.plotting import save_figures
     from spectral_mf.storage import load_run
 
     kinds = list(dict.fromkeys(map(_known, kind or [Kind.OVERVIEW])))
     if output is not None and len(kinds) > 1:
         raise InputError(f"--output {output} names one picture, --kind {len(kinds)} of them; leave out --output.")
     trajectory = load_run(file)
-    for each in kinds:
-        picture = output or file.with_suffix(".png" if each is Kind.OVERVIEW else f".{each}.png")
-        save_figure(draw(trajectory, each), picture)
-        print(picture)
+    places = [output or file.with_suffix(".png" if each is Kind.OVERVIEW else f".{each}.png") for each in kinds]
+    save_figures([(draw(trajectory, each), place) for each, place in zip(kinds, places, strict=True)])
+    for place in places:
+        print(place)
 
 
 def _known(name: str) -> Kind:
