@@ -17,7 +17,8 @@ from spectral_mf.characteristic_lines import characteristic_lines
 from spectral_mf.cluster_history import ClusterHistory, ClusterTrack, clusters
 from spectral_mf.energy_staircase import EnergyStaircase, energy_staircase
 from spectral_mf.errors import InputError
-from spectral_mf.picture_axes import DENSITY_MAP, STYLE, angle_axis, head, is_log_time, panel, time_axis, title
+from spectral_mf.picture_axes import DENSITY_MAP, STYLE, angle_axis, head, is_log_time, panel, time_axis
+from spectral_mf.picture_titles import title
 from spectral_mf.plotting import plot_density
 from spectral_mf.trajectory import Trajectory
 from spectral_mf.wording import counted

@@ -1,8 +1,9 @@
-"""What all pictures share: style, a panel to draw into, the axes of time and angle."""
+"""What all pictures share: style, a panel to draw into with its heading, the axes of time and angle."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-
-from spectral_mf.model import Model
-from spectral_mf.trajectory import Trajectory
 
 FloatArray = NDArray[np.float64]
 
@@ -35,6 +33,9 @@ STYLE: Any = {  # matplotlib types settings by name, which a dict of ours cannot
 DENSITY_MAP = "viridis"
 MODE_MAP = "viridis"
 
+_LETTERS = 13.0
+"""Letters of a heading in an inch."""
+
 _LOG_TIME_DECADES = 3.0
 """Time is shown on a logarithmic axis when the rows after the first span more decades than this."""
 
@@ -52,28 +53,11 @@ def panel(ax: Axes | None, size: tuple[float, float], heading: str = "") -> tupl
 
 
 def head(figure: Figure, heading: str) -> None:
-    """Write a heading above all panels."""
+    """Write a heading above all panels, in as many lines as it needs."""
     if heading:
-        figure.suptitle(heading, fontsize=10.5, x=0.01, ha="left")
-
-
-def title(trajectory: Trajectory) -> str:
-    """Model, times and methods of a run in one line."""
-    computed = trajectory.method[1:] if len(trajectory) > 1 else trajectory.method  # no method computed the first row
-    methods = " → ".join(dict.fromkeys(str(method) for method in computed))
-    state = "" if trajectory.complete else "; partial"
-    times = f"t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}"
-    return f"{model_title(trajectory.model)}, {times} ({methods}{state})"
-
-
-def model_title(model: Model) -> str:
-    """Model and parameters in one line."""
-    parameters = model.to_dict()
-    kinds = {"softmax": "SA", "none": "USA", "peak": "USA, time in units of e^-β"}
-    name = kinds.get(str(parameters.get("normalization")), str(parameters.get("type")))
-    beta = f", β = {parameters['beta']:g}" if "beta" in parameters else ""
-    noise = f", κ = {model.diffusion:g}" if model.diffusion > 0.0 else ""
-    return f"{name}{beta}{noise}"
+        longest = round(_LETTERS * figure.get_figwidth())
+        lines = [part for line in heading.split("\n") for part in textwrap.wrap(line, longest)]
+        figure.suptitle("\n".join(lines), fontsize=10.5, x=0.01, ha="left")
 
 
 def is_log_time(t: FloatArray) -> bool:
@@ -87,6 +71,13 @@ def angle_axis(ax: Axes, low: float = 0.0, high: float = 2.0 * np.pi) -> None:
     ax.set_ylim(low, high)
     ax.set_yticks(np.pi * np.array([0.0, 0.5, 1.0, 1.5]), ["0", "π/2", "π", "3π/2"])
     ax.set_ylabel("angle θ (rad)")
+
+
+def angle_across(ax: Axes) -> None:
+    """Angles go across, in radians."""
+    ax.set_xlim(0.0, 2.0 * np.pi)
+    ax.set_xticks(np.pi * np.array([0.0, 0.5, 1.0, 1.5, 2.0]), ["0", "π/2", "π", "3π/2", "2π"])
+    ax.set_xlabel("angle θ (rad)")
 
 
 def time_axis(ax: Axes, t: FloatArray, log_time: bool) -> None:

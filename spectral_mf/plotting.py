@@ -28,14 +28,14 @@ from spectral_mf.picture_axes import (
     DENSITY_MAP,
     MODE_MAP,
     STYLE,
+    angle_across,
     angle_axis,
     head,
     is_log_time,
-    model_title,
     panel,
     time_axis,
-    title,
 )
+from spectral_mf.picture_titles import has_linear_theory, model_title, title
 from spectral_mf.storage.publishing import checked_place, write_whole
 from spectral_mf.trajectory import Trajectory
 
@@ -46,9 +46,12 @@ SUFFIXES = (".png", ".svg", ".pdf")
 _MOST_COLUMNS = 1500
 """Rows of a trajectory beyond which neighbours share a column of the picture."""
 
+_LEAST_SHOWN = 1e-3
+"""Density relative to uniform below which its curve is cut off: between clusters it falls by hundreds of decades."""
+
 
 def plot_overview(trajectory: Trajectory) -> Figure:
-    """Four panels: density, moments, growth rates, energy.
+    """Four panels: density, moments, growth rates, energy; the last density where there are no growth rates.
 
     Parameters
     ----------
@@ -65,7 +68,10 @@ def plot_overview(trajectory: Trajectory) -> Figure:
         head(figure, title(trajectory))
         plot_density(trajectory, ax=axes[0, 0])
         plot_moments(trajectory, ax=axes[0, 1])
-        plot_growth_rates(trajectory.model, ax=axes[1, 0])
+        if has_linear_theory(trajectory):
+            plot_growth_rates(trajectory.model, ax=axes[1, 0])
+        else:
+            plot_last_density(trajectory, ax=axes[1, 0])
         plot_energy(trajectory, ax=axes[1, 1])
         return figure
 
@@ -109,32 +115,34 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
 
 
 def plot_moments(trajectory: Trajectory, *, modes: Sequence[int] | None = None, ax: Axes | None = None) -> Figure:
-    """Size |c_k| of the moments over time, with linear theory |c_k(0)| exp(lambda_k t) dashed.
+    """Size |c_k| of the moments over time, with linear theory |c_k(0)| exp(lambda_k t) dashed if the model has it.
 
     Parameters
     ----------
     modes : sequence of int, optional
-        Modes drawn; by default the six that grow fastest by linear theory, as far as they are not zero.
+        Modes drawn; by default the six that grow fastest by linear theory, as far as they are not zero. The lowest six
+        of these where there is no such theory.
     """
     with rc_context(STYLE):
         figure, ax = panel(ax, (6.2, 3.8), title(trajectory))
         sizes = np.abs(trajectory.moments)
-        chosen = _fastest_modes(trajectory) if modes is None else list(modes)
+        chosen = _telling_modes(trajectory) if modes is None else list(modes)
         if not chosen:
             ax.text(0.5, 0.5, "all moments are zero", transform=ax.transAxes, ha="center", color="0.4")
         colours = colormaps[MODE_MAP](np.linspace(0.0, 0.85, max(len(chosen), 1)))
         t = trajectory.t
+        linear = False
         for k, colour in zip(chosen, colours, strict=False):
             if not 1 <= k < sizes.shape[1]:
                 raise InputError(f"mode {k} is not stored; choose from 1 to {sizes.shape[1] - 1}.")
             ax.plot(t, np.where(sizes[:, k] > 0.0, sizes[:, k], np.nan), color=colour, label=f"k = {k}")
-            _linear_line(ax, trajectory, k, colour)
+            linear = _linear_line(ax, trajectory, k, colour) or linear
         ax.set_yscale("log")
         positive = sizes[:, chosen][sizes[:, chosen] > 0.0] if chosen else np.array([])
         low = max(float(positive.min()), 1e-12 * float(positive.max())) if positive.size else 1e-3
         ax.set_ylim(0.5 * low, 1.6 if not positive.size or positive.max() > 0.05 else 10.0 * positive.max())
         ax.set_ylabel("$|c_k|$")
-        ax.set_title("Moments (solid) and linear theory (dashed)")
+        ax.set_title("Moments (solid) and linear theory (dashed)" if linear else "Moments")
         time_axis(ax, t, is_log_time(t))
         if chosen:
             ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.4)  # beside the curves, not on them
@@ -189,6 +197,25 @@ def _without_growth_rates(figure: Figure, ax: Axes) -> Figure:
     ax.set_title("Linear growth rates")
     ax.set_axis_off()
     return figure
+
+
+def plot_last_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
+    """Density at the last time over the angle, relative to uniform, on a logarithmic axis; the first density grey."""
+    with rc_context(STYLE):
+        figure, ax = panel(ax, (5.4, 3.4), title(trajectory))
+        half = np.pi / trajectory.theta.size
+        edges = np.append(trajectory.theta - half, [2.0 * np.pi - half, 2.0 * np.pi + half])
+        first, last = (np.maximum(2.0 * np.pi * trajectory.cells[i], _LEAST_SHOWN) for i in (0, -1))
+        for relative, colour, width in ((first, "0.65", 1.0), (last, colormaps[DENSITY_MAP](0.25), 1.5)):
+            around = np.append(relative, relative[0])  # the cell about 0 at either end
+            ax.stairs(around, edges, baseline=None, color=colour, linewidth=width)
+        ax.set_yscale("log")
+        low, high = min(first.min(), last.min()), max(first.max(), last.max())
+        ax.set_ylim(min(0.7 * low, 0.5), max(1.6 * high, 2.0))
+        ax.set_ylabel("density / uniform")
+        ax.set_title(f"Density at t = {trajectory.t[-1]:g} (grey: at t = {trajectory.t[0]:g})")
+        angle_across(ax)
+        return figure
 
 
 def plot_energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
@@ -269,26 +296,27 @@ def _written(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> None:
-    """|c_k(0)| exp(lambda_k t), as far as it stays below 1."""
+def _linear_line(ax: Axes, trajectory: Trajectory, k: int, colour: Any) -> bool:
+    """|c_k(0)| exp(lambda_k t), as far as it stays below 1; whether there is such a line."""
     start = abs(trajectory.moments[0, k])
-    if start == 0.0 or not trajectory.model.has_growth_rates:
-        return
+    if start == 0.0 or not has_linear_theory(trajectory):
+        return False
     t = np.linspace(trajectory.t[0], trajectory.t[-1], 400)
     if is_log_time(trajectory.t):
         t = np.unique(np.concatenate([t, np.geomspace(max(trajectory.t[1], 1e-300), trajectory.t[-1], 400)]))
     exponent = math.log(start) + float(trajectory.model.growth_rate(k)) * (t - trajectory.t[0])
     line = np.exp(np.where(exponent <= 0.0, exponent, np.nan))
     ax.plot(t, line, color=colour, linestyle=(0, (4, 2.5)), linewidth=0.9)
+    return True
 
 
-def _fastest_modes(trajectory: Trajectory) -> list[int]:
-    """The six stored modes that grow fastest among those that are ever visible; the largest six without such rates."""
+def _telling_modes(trajectory: Trajectory) -> list[int]:
+    """Of the stored modes that are ever visible, the six that grow fastest; the lowest six without such rates."""
     largest = np.nan_to_num(np.abs(trajectory.moments[:, 1:])).max(axis=0)
     visible = np.flatnonzero(largest > 1e-13 * largest.max(initial=0.0)) + 1
-    rates = trajectory.model.growth_rate(visible) if trajectory.model.has_growth_rates else largest[visible - 1]
-    order = np.argsort(-rates, kind="stable")
-    return sorted(int(k) for k in visible[order][:6])
+    if has_linear_theory(trajectory):
+        visible = visible[np.argsort(-trajectory.model.growth_rate(visible), kind="stable")]
+    return sorted(int(k) for k in visible[:6])
 
 
 def _thinned(trajectory: Trajectory) -> tuple[FloatArray, FloatArray]:

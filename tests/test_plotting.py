@@ -11,13 +11,18 @@ from matplotlib.figure import Figure
 
 from spectral_mf import (
     AttentionHead,
+    BrownianPath,
     FourierDensity,
     InputError,
     MultiHeadAttention,
+    PairPotential,
     SelfAttention,
     StorageError,
+    VectorFields,
     solve,
+    solve_common_noise,
 )
+from spectral_mf.picture_titles import common_noise, model_title
 from spectral_mf.plotting import (
     plot_density,
     plot_energy,
@@ -285,3 +290,55 @@ def test_the_command_line_draws_whatever_the_backend_of_the_user(two_ends, tmp_p
     done = spectral_mf(tmp_path, "plot", "run.h5", MPLBACKEND="nonsense")
     assert (done.returncode, done.stdout, done.stderr) == (0, "run.png\n", "")
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_with_matrices_is_named_with_all_of_them(two_ends):
+    assert plot_energy(two_ends).get_suptitle() == (
+        "SA, β = 2, t = 0 to 20 (spectral → characteristics)\nB = V = [[1, 0.2], [0.2, -0.5]]"
+    )
+    heads = [AttentionHead(np.eye(2), -np.eye(2), beta) for beta in (1.0, 2.0, 3.0, 4.0)]
+    lines = model_title(MultiHeadAttention(heads, "none", 0.1)).split("\n")
+    assert lines == ["USA, 4 heads, κ = 0.1", *(f"head {i}: β = {i}, B = I, V = -I" for i in (1, 2, 3)), "and 1 more"]
+    assert model_title(PairPotential.kuramoto(2.0)) == "PairPotential, $W_{1}$ = 1"
+    assert model_title(PairPotential.hegselmann_krause(0.8, kept_modes=16)) == "PairPotential, W of 16 modes"
+
+
+def test_a_long_heading_stays_within_its_figure():
+    figure = plot_growth_rates(MultiHeadAttention([AttentionHead([[1.25, 0], [0, 1.25]], [[-2.5, 0], [0, -2.5]], 2.0)]))
+    assert figure.get_suptitle() == "SA, β = 2\nB = 1.25 I, V = -2.5 I"
+    matrix = 0.12345 * np.arange(1.0, 5.0).reshape(2, 2)
+    figure = plot_growth_rates(MultiHeadAttention([AttentionHead(matrix, -matrix.T, 12.5)], diffusion=0.123))
+    figure.canvas.draw()
+    assert figure.texts[0].get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_panels_of_a_model_without_growth_rates(two_ends):
+    ax = plot_moments(two_ends).axes[0]
+    assert ax.get_title(loc="left") == "Moments"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"k = {k}" for k in range(1, 7)]
+    assert len(ax.get_lines()) == 6
+    panels = {ax.get_title(loc="left"): ax for ax in plot_overview(two_ends).axes}
+    assert list(panels)[:4] == ["Density", "Moments", "Density at t = 20 (grey: at t = 0)", "Energy"]
+    first, last = (patch.get_data() for patch in panels["Density at t = 20 (grey: at t = 0)"].patches)
+    np.testing.assert_allclose(first.values[:-1], 2 * np.pi * two_ends.cells[0])
+    spikes = np.flatnonzero(last.values > 100.0)
+    assert two_ends.theta[spikes] == pytest.approx([0.13499031, 3.27658296], abs=1e-8)
+    np.testing.assert_allclose(0.5 * (last.edges[spikes] + last.edges[spikes + 1]), two_ends.theta[spikes])
+
+
+def test_titles_of_panels_say_what_is_drawn(run):
+    assert plot_moments(run).axes[0].get_title(loc="left") == "Moments (solid) and linear theory (dashed)"
+    none = plot_moments(run, modes=[7]).axes[0]  # a mode that is 0 at first has no line
+    assert none.get_title(loc="left") == "Moments"
+
+
+def test_common_noise_is_named_and_has_no_linear_theory():
+    start, path = FourierDensity.from_modes({1: 0.02, 2: 0.01}), BrownianPath.draw(2, 0.5, 8, seed=1)
+    model = SelfAttention(4.0, diffusion=0.1)
+    trajectory = solve_common_noise(model, start, VectorFields.planar(0.8), path, [0.0, 0.25, 0.5], rtol=1e-6)
+    figure = plot_overview(trajectory)
+    assert figure.get_suptitle() == "SA, β = 4, κ = 0.1, common noise σ = 0.8, t = 0 to 0.5 (spectral)"
+    assert [ax.get_title(loc="left") for ax in figure.axes[1:3]] == ["Moments", "Density at t = 0.5 (grey: at t = 0)"]
+    path = BrownianPath.draw(1, 0.5, 8, seed=1)
+    turned = solve_common_noise(model, start, VectorFields.rotation(0.3), path, [0.0, 0.5])
+    assert common_noise(turned) == pytest.approx(0.3, rel=1e-14)
