@@ -7,6 +7,7 @@ types are as good as Python's.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 
 import numpy as np
@@ -75,6 +76,17 @@ def integer_at_least(name: str, value: object, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise InputError(f"{name} = {value!r} is not allowed; give an integer of at least {low}.")
     return int(value)
+
+
+def values_at(what: str, function: Callable[[FloatArray], ArrayLike], angles: FloatArray) -> ArrayLike:
+    """What a function gives at an array of angles; one that takes a single number is refused with a sentence."""
+    try:
+        return function(angles)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{what} takes no array of angles ({error}); give a function of arrays, made of numpy's such as np.cos, or "
+            "wrap yours in np.vectorize."
+        ) from error
 
 
 def real_array(values: ArrayLike, message: str) -> FloatArray:

@@ -19,6 +19,7 @@ from spectral_mf.arguments import (
     number_from_to,
     random_generator,
     real_array,
+    values_at,
 )
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
@@ -186,7 +187,9 @@ class FourierDensity:
             raise InputError(f"density = {density!r} is not a function; give one of the angle.")
         n_modes = integer_at_least("n_modes", n_modes, 1)
         theta = 2.0 * np.pi * np.arange(4 * n_modes) / (4 * n_modes)
-        given = real_array(density(theta), "the density's values are not real numbers; give a real function.")
+        given = real_array(
+            values_at("the density", density, theta), "the density's values are not real numbers; give a real function."
+        )
         if given.shape not in ((), theta.shape):
             raise InputError(f"the density has shape {given.shape} at {theta.size} angles; give one value for each.")
         values = np.broadcast_to(given, theta.shape)
@@ -206,16 +209,23 @@ class FourierDensity:
         c[np.abs(c) < _ROUND_OFF] = 0.0
         return cls(c[: np.flatnonzero(c)[-1] + 1])
 
-    def require_positive(self) -> FourierDensity:
+    def require_positive(self, *, negative: float = 0.0) -> FourierDensity:
         """Return self, or raise InputError with the angle where the density is most negative.
 
         The minimum itself is found, between grid points too.
+
+        Parameters
+        ----------
+        negative : float
+            How far below zero the density may be, relative to uniform, beyond rounding.
         """
+        if 2.0 * float(np.abs(self._moments[1:]).sum()) <= 1.0:
+            return self  # no sum of these terms takes it below zero
         from spectral_mf.local_polynomials import LocalPolynomials
 
         angle, lowest = LocalPolynomials(self._moments).minimum()
         rounding = _MOMENT_ERROR * float(np.abs(self._moments).sum())
-        if lowest < -max(_NEGATIVE_ALLOWED, rounding):
+        if lowest < -max(_NEGATIVE_ALLOWED, rounding, negative):
             raise InputError(
                 f"the density is negative at theta = {angle:.4g} ({lowest / (2.0 * np.pi):.3g}); "
                 "make the perturbation smaller or keep fewer modes."

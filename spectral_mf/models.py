@@ -57,6 +57,11 @@ def make_model(parameters: Mapping[str, Any]) -> Model:
 
 
 def _maker(name: str) -> Callable[..., Any]:
+    if name == "PositionalAttention":
+        raise InputError(
+            "model type = 'PositionalAttention' has positions, which are for Python only; use "
+            "spectral_mf.solve_positions."
+        )
     if name not in MODELS:
         near = difflib.get_close_matches(name, MODELS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(MODELS)}."

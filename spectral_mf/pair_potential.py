@@ -7,7 +7,7 @@ density is stationary; mode k of a perturbation grows at rate k² W_k - κ k². 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,10 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
-from spectral_mf.arguments import finite_number, integer_at_least, number_at_least, number_from_to, real_array
+from spectral_mf.arguments import (
+    finite_number,
+    integer_at_least,
+    number_at_least,
+    number_from_to,
+    real_array,
+    values_at,
+)
 from spectral_mf.convolution_fields import ConvolutionFields
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum, point_moments
+from spectral_mf.wording import counted
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -42,15 +50,18 @@ class PairPotential:
         W_0, W_1, ..., W_K: Fourier coefficients of W (half the cosine coefficients for k >= 1).
     diffusion : float
         Coefficient kappa >= 0 of the second derivative: tokens get noise sqrt(2 kappa) dB.
+    label : str
+        What the potential is, in words; shown and stored, and of no effect.
 
     Raises
     ------
     InputError
-        If there are fewer than two coefficients or more than 8193, or one is not finite.
+        If there are fewer than two coefficients or more than 8193, one is not finite, or the label is no text.
     """
 
     coefficients: tuple[float, ...]
     diffusion: float = 0.0
+    label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         message = "coefficients are not a row of finite numbers W_0, W_1, ...; give at least two."
@@ -61,10 +72,17 @@ class PairPotential:
             raise InputError(f"coefficients have {values.size - 1} modes; give at most {MOST_MODES}.")
         object.__setattr__(self, "coefficients", tuple(values.tolist()))
         object.__setattr__(self, "diffusion", number_at_least("diffusion", self.diffusion, 0.0))
+        if not isinstance(self.label, str):
+            raise InputError(f"label = {self.label!r} is no text; give a name in words, or leave it out.")
 
     @classmethod
     def from_function(
-        cls, potential: Callable[[FloatArray], ArrayLike], *, n_modes: int = 256, diffusion: float = 0.0
+        cls,
+        potential: Callable[[FloatArray], ArrayLike],
+        *,
+        n_modes: int = 256,
+        diffusion: float = 0.0,
+        label: str = "",
     ) -> PairPotential:
         """The potential given as an even function of the angle between two tokens.
 
@@ -77,18 +95,20 @@ class PairPotential:
         n_modes : int
             Largest mode looked for; W has to be resolved by it.
         diffusion : float
+        label : str
 
         Raises
         ------
         InputError
-            If a value is not finite, W is not even, or `n_modes` do not resolve it.
+            If `potential` takes no arrays, a value is not finite, W is not even, or `n_modes` do not resolve it.
         """
         if not callable(potential):
             raise InputError(f"potential = {potential!r} is not a function; give one of the angle.")
         n_modes = integer_at_least("n_modes", n_modes, 1)
         theta = 2.0 * np.pi * np.arange(4 * n_modes) / (4 * n_modes)
         message = "the potential's values are not finite real numbers, one for each angle; give such a function."
-        values = real_array(potential(theta), message)
+        given = values_at("the potential", potential, theta)
+        values = real_array(given, message)
         if values.shape != theta.shape or not np.isfinite(values).all():
             raise InputError(message)
         spectrum = np.fft.rfft(values) / values.size
@@ -104,12 +124,13 @@ class PairPotential:
         coefficients = spectrum.real[: n_modes + 1]
         coefficients[np.abs(coefficients) <= _ROUNDING * np.abs(values).max()] = 0.0
         last = int(np.flatnonzero(coefficients).max(initial=1))
-        return cls(tuple(coefficients[: max(1, last) + 1].tolist()), diffusion)
+        return cls(tuple(coefficients[: max(1, last) + 1].tolist()), diffusion, label)
 
     @classmethod
     def kuramoto(cls, strength: float = 1.0, diffusion: float = 0.0) -> PairPotential:
         """Identical Kuramoto oscillators: W = strength cos(theta). Strength 1 is self-attention at beta = 0."""
-        return cls((0.0, 0.5 * finite_number("strength", strength)), diffusion)
+        strength = finite_number("strength", strength)
+        return cls((0.0, 0.5 * strength), diffusion, f"Kuramoto, strength {strength:.15g}")
 
     @classmethod
     def hegselmann_krause(
@@ -143,8 +164,10 @@ class PairPotential:
         k = np.arange(1, kept_modes + 1)
         # (1/pi) int_0^radius (strength/2) (radius^2 - x^2) cos(k x) dx
         tail = reach**2 * spherical_jn(1, k * reach) / (np.pi * k)
-        values = finite_number("strength", strength) * np.append(reach**3 / (3.0 * np.pi), tail)
-        return cls(tuple(values.tolist()), diffusion)
+        strength = finite_number("strength", strength)
+        values = strength * np.append(reach**3 / (3.0 * np.pi), tail)
+        label = f"Hegselmann-Krause, radius {reach:.15g}, strength {strength:.15g}, {counted(kept_modes, 'modes')} kept"
+        return cls(tuple(values.tolist()), diffusion, label)
 
     @cached_property
     def bandwidth(self) -> int:
@@ -242,9 +265,12 @@ class PairPotential:
 
     def to_dict(self) -> dict[str, Any]:
         """Parameters, as they are stored in files."""
-        return {"type": "PairPotential", "coefficients": list(self.coefficients), "diffusion": self.diffusion}
+        known = {"type": "PairPotential", "coefficients": list(self.coefficients), "diffusion": self.diffusion}
+        return {**known, "label": self.label} if self.label else known
 
     def __repr__(self) -> str:
+        if self.label:
+            return f"PairPotential({self.label}, diffusion={self.diffusion:g})"
         shown = ", ".join(f"{value:g}" for value in self.coefficients[:4])
         more = f", ... {len(self.coefficients)} in all" if len(self.coefficients) > 4 else ""
         return f"PairPotential(({shown}{more}), diffusion={self.diffusion:g})"

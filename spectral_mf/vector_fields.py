@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_mf.arguments import finite_number, integer_at_least, real_array
+from spectral_mf.arguments import finite_number, integer_at_least, real_array, values_at
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
 
@@ -155,7 +155,7 @@ def _coefficients(number: int, function: object, n_modes: int) -> ComplexArray:
     message = (
         f"field number {number} is not real: its values are not real numbers, one for each angle; give such a one."
     )
-    values = real_array(function(theta), message)
+    values = real_array(values_at(f"field number {number}", function, theta), message)
     if values.shape not in ((), theta.shape):
         raise InputError(message)
     if not np.isfinite(values).all():

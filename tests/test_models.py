@@ -161,7 +161,7 @@ def test_linear_theory_takes_the_model_of_a_run_file(tmp_path, capsys):
         (["--type", "MultiHeadAttention", "--heads", json.dumps(HEADS)], "modes of a perturbed uniform density do not"),
         (
             ["--type", "Kuramoto", "--dimension", "3"],
-            "PairPotential((0, 0.5), diffusion=0) has growth rates on the circ",
+            "PairPotential(Kuramoto, strength 1, diffusion=0) has growth rates on",
         ),
         (["--type", "Kuramoto", "--beta", "3"], "--beta is no parameter of Kuramoto, which has strength, diffusion"),
         (["--type", "HegselmannKrause", "--radius", "1", "--kept-modes", "0"], "kept_modes = 0 is not allowed"),
@@ -188,6 +188,10 @@ def test_tokens_become_a_density_without_growth_rates():
     ("section", "sentence"),
     [
         ({"type": "Kuramto"}, "model type = 'Kuramto' is unknown; did you mean Kuramoto?"),
+        (
+            {"type": "PositionalAttention"},
+            "model type = 'PositionalAttention' has positions, which are for Python only; use spectral_mf.solve",
+        ),
         ({"type": "zzz"}, "model type = 'zzz' is unknown; choose one of SelfAttention, Multi"),
         (
             {"type": "Kuramoto", "beta": 5},

@@ -1,6 +1,7 @@
 """Pair potentials: attention without softmax is one, Kuramoto and Hegselmann-Krause are others."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -8,7 +9,18 @@ from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
 from scipy.special import i0, i1, iv, sici
 
-from spectral_mf import Atoms, FourierDensity, InputError, PairPotential, SelfAttention, solve, theory
+from spectral_mf import (
+    Atoms,
+    FourierDensity,
+    InputError,
+    PairPotential,
+    SelfAttention,
+    Trajectory,
+    VectorFields,
+    solve,
+    theory,
+)
+from spectral_mf.cli.app import run as run_command
 from spectral_mf.solvers import continue_branch, stationary_state
 from spectral_mf.storage.kinds import restore_model
 from spectral_mf.theory import (
@@ -39,6 +51,30 @@ def test_attention_without_softmax_is_a_pair_potential():
     np.testing.assert_allclose(runs[0].energy, runs[1].energy, rtol=1e-9)
     k = np.arange(1, 9)
     np.testing.assert_allclose(potential.growth_rate(k), attention.growth_rate(k), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (PairPotential.kuramoto(2.0, 0.4), "PairPotential(Kuramoto, strength 2, diffusion=0.4)"),
+        (
+            PairPotential.hegselmann_krause(0.8, kept_modes=128),
+            "PairPotential(Hegselmann-Krause, radius 0.8, strength 1, 128 modes kept, diffusion=0)",
+        ),
+        (PairPotential.from_function(np.cos, label="one wave"), "PairPotential(one wave, diffusion=0)"),
+        (ROUGH, "PairPotential((0.3, 0.5, -0.2, 0.1), diffusion=0.05)"),
+    ],
+)
+def test_a_potential_is_shown_and_stored_with_its_name(tmp_path, capsys, model, shown):
+    assert repr(model) == shown
+    path = solve(model, DENSITY, [0.0, 0.01]).save(tmp_path / "run.h5")
+    assert Trajectory.load(path).model == model
+    assert repr(Trajectory.load(path).model) == shown
+    assert run_command(["info", str(path)]) == 0
+    assert f"  model     {shown}\n" in capsys.readouterr().out
+    older = {key: value for key, value in model.to_dict().items() if key != "label"}
+    assert restore_model(older) == model  # the name says nothing that the coefficients do not
+    assert restore_model(older).label == ""
 
 
 @pytest.mark.parametrize("beta", [0.5, 5.0, 12.0])
@@ -333,6 +369,14 @@ def test_a_model_is_restored_from_its_parameters():
         (lambda: PairPotential.from_function(lambda x: np.abs(x - np.pi)), "256 modes do not resolve the potential"),
         (lambda: PairPotential.from_function(lambda x: x / 0.0 + 1j), "are not finite real numbers"),
         (lambda: PairPotential.from_function(3.0), "is not a function"),
+        (
+            lambda: PairPotential.from_function(math.cos),
+            "the potential takes no array of angles .*; give a function of",
+        ),
+        (lambda: PairPotential.from_function(lambda x: x if x < 1 else 1), "the potential takes no array of angles"),
+        (lambda: FourierDensity.from_function(math.cos), "the density takes no array of angles .*; give a function of"),
+        (lambda: VectorFields.from_functions([np.cos, math.cos]), "field number 1 takes no array of angles"),
+        (lambda: PairPotential((0.0, 1.0), label=3), "label = 3 is no text"),
         (lambda: PairPotential.hegselmann_krause(4.0), "radius = 4 is not allowed; give a number from 0.05"),
         (lambda: PairPotential.hegselmann_krause(1.0, kept_modes=0), "kept_modes = 0 is not allowed; give an integer"),
         (
