@@ -136,7 +136,9 @@ def continue_branch(
     """
     state = start.state if isinstance(start, SpecialPoint) else start
     if not isinstance(state, StationaryState):
-        raise InputError(f"start = {start!r} is no stationary state; give that of stationary_state.")
+        raise InputError(
+            f"start is of type {type(start).__name__}, no stationary state; give that of stationary_state."
+        )
     if parameter not in ("diffusion", "beta") or not hasattr(state.model, parameter):
         raise InputError(f"parameter = {parameter!r} does not vary on branches; give diffusion or beta.")
     low, high = float(min(limits)), float(max(limits))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_mf.convolution_fields import MASS_FLOOR
 from spectral_mf.errors import InputError
 from spectral_mf.model import Model
 
@@ -61,7 +62,7 @@ class EvenEquation:
         velocity, _ = self.evaluate(c)
         if abs(float(velocity[0])) > EVEN_TOLERANCE * max(float(np.abs(velocity).max()), EVEN_TOLERANCE):
             raise InputError(
-                f"model = {self.model!r} does not keep densities that are even about 0, as this solver needs; "
+                f"{type(self.model).__name__} does not keep densities that are even about 0, as this solver needs; "
                 "follow it in time with solve instead."
             )
 
@@ -70,6 +71,16 @@ class EvenEquation:
         velocity, p = self.evaluate(c)
         transport = -(self.k / self.n_points) * ((velocity * p) @ self._sin)
         return np.asarray(transport - self.model.diffusion * self.k**2 * c)
+
+    def gibbs(self, c: FloatArray) -> FloatArray:
+        """Moments of the density ∝ exp(Φ/κ) that the velocity V = ∂_θ Φ of c would hold still; shape (n,)."""
+        velocity, _ = self.evaluate(c)
+        series = np.fft.rfft(velocity, norm="forward")
+        series[0] = 0.0  # V is odd
+        series[1:] /= 1j * self.fold * np.arange(1, series.size)
+        potential = np.fft.irfft(series, n=self.n_points, norm="forward")
+        p = np.exp((potential - potential.max()) / self.model.diffusion)
+        return np.asarray(np.fft.rfft(p / p.mean(), norm="forward").real[1 : self.n + 1])
 
     def even_jacobian(self, c: FloatArray) -> FloatArray:
         """Derivative of the rates of real parts by the real parts of the moments; shape (n, n)."""
@@ -100,8 +111,9 @@ class EvenEquation:
             for terms, changed in zip(base, self._terms(unit_moment), strict=True):
                 if len(terms) == 1:
                     change[:, j] += changed[0]
-                else:
-                    change[:, j] += (changed[0] - terms[0] / terms[1] * changed[1]) / terms[1]
+                else:  # where the softmax sees no mass its denominator stands still, as in the velocity itself
+                    mass = np.maximum(terms[1], MASS_FLOOR)
+                    change[:, j] += (changed[0] - terms[0] / mass * changed[1] * (terms[1] > MASS_FLOOR)) / mass
         return change
 
     def _terms(self, moments: ComplexArray) -> FloatArray:

@@ -119,7 +119,39 @@ def test_more_noise_than_critical_leaves_the_uniform_density():
     model = SelfAttention(2.0, "none", 1.1 * critical_noise(SelfAttention(2.0, "none")))
     found = stationary_state(model, FourierDensity.from_modes({1: 0.05}))
     assert np.abs(found.moments).max() < 1e-12
+    assert found.is_uniform
     assert found.is_stable
+
+
+def by_direct_sums(beta, kappa):
+    """c_1 of p ∝ (K*p)^{1/(βκ)}, iterated: sums of positive numbers, which know K*p where Fourier sums do not."""
+    theta = 2.0 * np.pi * np.arange(1024) / 1024
+    kernel = np.exp(beta * (np.cos(theta[:, None] - theta) - 1.0))
+    p = np.exp(20.0 * (np.cos(theta) - 1.0))
+    for _ in range(200):
+        logarithm = np.log(kernel @ p) / (beta * kappa)
+        before, p = p, np.exp(logarithm - logarithm.max())
+        if np.abs(p - before).max() < 1e-14:
+            break
+    return p @ np.cos(theta) / p.sum()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("concentration", [3.0, 20.0])
+@pytest.mark.parametrize("kappa", [0.025, 0.02, 0.005, 0.001])
+def test_where_the_softmax_sees_no_mass(kappa, concentration):
+    """From far guesses Newton's method alone ends at the uniform density, or nowhere."""
+    found = stationary_state(SelfAttention(30.0, diffusion=kappa), FourierDensity.von_mises(concentration))
+    assert found.order_parameter == pytest.approx(by_direct_sums(30.0, kappa), abs=1e-12)
+    assert not found.is_uniform
+
+
+@pytest.mark.parametrize("kappa", [0.001, 0.0175])
+def test_it_does_not_come_back_with_an_unstable_density_of_another_kind(kappa, monkeypatch):
+    """The uniform one, and one of three peaks: where Newton's method goes if nothing brings it closer first."""
+    monkeypatch.setattr("spectral_mf.solvers.stationary._closer", lambda model, c, fold: c)
+    with pytest.raises(NotFound, match=r"arrives only at a density with c_1 = .*, far from the guess \(0\.81\)"):
+        stationary_state(SelfAttention(30.0, diffusion=kappa), FourierDensity.von_mises(3.0))
 
 
 def test_what_is_not_allowed(monkeypatch):
