@@ -17,7 +17,8 @@ from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.model import Model
 from spectral_mf.solvers.characteristics import flow_of, march_characteristics
 from spectral_mf.solvers.march import MarchOptions
-from spectral_mf.solvers.spectral import TAIL_SHARE, march_spectral
+from spectral_mf.solvers.positivity import negative_by_error
+from spectral_mf.solvers.spectral import march_spectral
 from spectral_mf.trajectory import Snapshot, StepState
 
 HAND_OVER_MODES = 768
@@ -50,12 +51,9 @@ def _through_phases(
 
 
 def _handed_over(model: Model, state: Snapshot, options: MarchOptions) -> Snapshot:
-    """The same state as a flow map; it may be negative by what the spectral solver's error explains.
-
-    That is the error of the first moments, and of each moment the tail that is allowed.
-    """
+    """The same state as a flow map; it may be negative by what the spectral solver's error explains."""
     assert isinstance(state.measure, FourierDensity)
-    negative = (10.0 + 2.0 * TAIL_SHARE * state.measure.n_modes) * options.rtol
+    negative = negative_by_error(state.measure, options.rtol)
     try:
         flow = flow_of(state.measure, model, options, negative=negative)
     except InputError as refusal:

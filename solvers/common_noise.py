@@ -28,6 +28,7 @@ from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.auto import HAND_OVER_MODES
 from spectral_mf.solvers.characteristics import CharacteristicSolver, flow_of
 from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
+from spectral_mf.solvers.positivity import check_positive, negative_by_error
 from spectral_mf.solvers.recording import record
 from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
 from spectral_mf.symmetry import largest_fold
@@ -257,6 +258,7 @@ def solve_common_noise(
         fold=common_fold(model, initial, fields),
         progress=progress or no_progress,
     )
+    check_positive(initial, options.rtol)
     info = RunInfo(
         model=model,
         configuration={
@@ -323,7 +325,7 @@ def _handed_over(
     """The same state as a flow map; it may be negative by what the spectral solver's error explains."""
     assert isinstance(state.measure, FourierDensity)
     try:
-        flow = flow_of(state.measure, model, options, negative=10.0 * options.rtol)
+        flow = flow_of(state.measure, model, options, negative=negative_by_error(state.measure, options.rtol))
     except InputError as refusal:
         raise ResolutionExhausted(
             f"at t = {state.t:.6g} the density is too sharp for Fourier modes, and {refusal}", state.t, state

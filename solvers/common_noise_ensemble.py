@@ -25,6 +25,7 @@ from spectral_mf.solvers.common_noise import (
 )
 from spectral_mf.solvers.ensemble import BLOCK
 from spectral_mf.solvers.march import MarchOptions
+from spectral_mf.solvers.positivity import check_positive
 from spectral_mf.vector_fields import VectorFields
 
 FloatArray = NDArray[np.float64]
@@ -128,6 +129,7 @@ def solve_common_noise_ensemble(
         max_modes=integer_at_least("max_modes", max_modes, 64),
         fold=fold,
     )
+    check_positive(initial, options.rtol)
     kept = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1)
     start = initial.moments(initial.n_modes)[::fold]
     rates = np.stack([path.rates for path in together], axis=1)

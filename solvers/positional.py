@@ -24,6 +24,7 @@ from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.positions import PositionalAttention, PositionalFields
 from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
 from spectral_mf.solvers.position_nodes import NodeChoice
+from spectral_mf.solvers.positivity import check_positive
 from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
 
 FloatArray = NDArray[np.float64]
@@ -176,7 +177,7 @@ def solve_positions(
     nodes = NodeChoice(n_positions, grading, number_from_to("rtol", rtol, 1e-13, 1e-2))
     _checked_model(model)
     t = time_grid(times)
-    grid, start = nodes.first(lambda grid: _initial_moments(initial, grid.nodes))
+    grid, start = nodes.first(lambda grid: _initial_moments(initial, grid.nodes, nodes.rtol))
     used = np.flatnonzero(start[:, 1:].any(axis=0)) + 1
     options = MarchOptions(
         rtol=nodes.rtol,
@@ -259,8 +260,14 @@ def _checked_model(model: object) -> PositionalAttention:
     return model
 
 
-def _initial_moments(initial: PositionalInitial, nodes: FloatArray) -> ComplexArray:
-    """Moments of the density at each node, up to the largest mode that any has; shape (S, K + 1)."""
+def _initial_moments(initial: PositionalInitial, nodes: FloatArray, rtol: float) -> ComplexArray:
+    """Moments of the density at each node, up to the largest mode that any has; shape (S, K + 1).
+
+    Raises
+    ------
+    InputError
+        If there is no density at a node, or it is negative somewhere.
+    """
     if isinstance(initial, FourierDensity):
         densities = [initial] * nodes.size
     elif callable(initial) and not isinstance(initial, type):
@@ -271,6 +278,8 @@ def _initial_moments(initial: PositionalInitial, nodes: FloatArray) -> ComplexAr
         raise InputError(
             f"initial = {initial!r} gives no densities; give a FourierDensity, or a function from a position to one."
         )
+    for density in dict.fromkeys(densities):
+        check_positive(density, rtol)
     n_modes = max(1, *(density.n_modes for density in densities))
     return np.array([density.moments(n_modes) for density in densities])
 

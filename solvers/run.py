@@ -23,6 +23,7 @@ from spectral_mf.solvers.auto import march_auto
 from spectral_mf.solvers.characteristics import march_characteristics
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
+from spectral_mf.solvers.positivity import check_positive
 from spectral_mf.solvers.quasilinear import march_quasilinear
 from spectral_mf.solvers.recording import record
 from spectral_mf.solvers.spectral import energy_rate_residual, march_spectral
@@ -105,7 +106,8 @@ def solve(
     Raises
     ------
     InputError
-        If something given is not allowed. Nothing has been computed then.
+        If something given is not allowed, such as a density that is negative somewhere (methods "linear" and
+        "quasilinear" take it). Nothing has been computed then.
     StoppedEarly
         If the run could not reach its end; its `trajectory` holds all rows until then, and so does the file.
     StorageError
@@ -122,6 +124,8 @@ def solve(
         fold=fold,
         progress=progress or no_progress,
     )
+    if method not in ("linear", "quasilinear"):  # these expand in the perturbation, of whatever size
+        check_positive(initial, options.rtol)
     stored = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1)
     origin = dict(provenance or {"description": repr(initial)})
     info = RunInfo(
