@@ -105,6 +105,18 @@ def test_formulas_are_set(known):
         assert part in page, part
 
 
+def test_code_is_set_as_code(known):
+    claim, verdict = known[1][0]
+    for statement, expected in (
+        (
+            "of `dobrushin_constant`, `a<b_c` at c_1",
+            "of <code>dobrushin_constant</code>, <code>a&lt;b_c</code> at c<sub>1",
+        ),
+        ("a lone ` at k_2", "a lone ` at k<sub>2</sub>"),
+    ):
+        assert expected in report_html([(replace(claim, statement=statement), verdict)], "quick", known[0] / "figures")
+
+
 def test_json_has_no_numbers_that_json_does_not_know(known):
     claim, verdict = known[1][0]
     odd = Verdict(

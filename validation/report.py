@@ -239,6 +239,14 @@ def _range(entry: Comparison) -> str:
 
 
 def _formula(text: str) -> str:
+    """Text as HTML: `code` between backticks as it is, elsewhere formulas, see `_indexed`."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its other half is a character
+        return _indexed(text)
+    return "".join(f"<code>{escape(part)}</code>" if i % 2 else _indexed(part) for i, part in enumerate(parts))
+
+
+def _indexed(text: str) -> str:
     """Text as HTML, with `a_b`, `a_(b c)` as subscripts and `a^b`, `a^(b c)` as superscripts."""
     marked = re.sub(r"(?<=\d)e(-?)0?(\d+)", lambda m: f"×10^({m[1].replace('-', '−')}{m[2]})", escape(text))
     for sign, tag in (("_", "sub"), (r"\^", "sup")):
