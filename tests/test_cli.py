@@ -30,6 +30,13 @@ def shown(*arguments):
     return result.stdout
 
 
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "spectral_mf", "--version"], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"spectral-mf {spectral_mf.__version__}\n", "")
+
+
 def test_version():
     done = shell("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"spectral-mf {spectral_mf.__version__}\n", "")

@@ -23,6 +23,8 @@ def layer_of(module):
     parts = module.split(".")
     if parts[0] != "spectral_mf":
         return None
+    if parts[1:] == ["__main__"]:
+        return "cli"
     return parts[1] if len(parts) > 1 and parts[1] in LAYERS else "base"
 
 

@@ -26,6 +26,7 @@ def test_clusters(checkout):
     assert not lifetime.complete
 
 
+@pytest.mark.slow
 def test_common_noise(checkout):
     left = variables(checkout, "common-noise.md")
     assert (left["again"].moments == left["run"].moments).all()

@@ -59,7 +59,9 @@ def to_xarray(trajectory: Trajectory) -> xarray.Dataset:
         import h5netcdf  # noqa: F401
         import xarray
     except ImportError as error:
-        raise InputError(f"to_xarray needs {error.name}; install spectral_mf[xarray].") from None
+        raise InputError(
+            f"to_xarray needs {error.name}; install it, in the clone by pip install -e '.[xarray]'."
+        ) from None
     return xarray.load_dataset(io.BytesIO(_netcdf(trajectory)), engine="h5netcdf")
 
 

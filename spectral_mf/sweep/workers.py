@@ -218,7 +218,9 @@ class DaskCluster:
         try:
             import distributed
         except ImportError:
-            raise InputError("a sweep on Dask needs distributed; install spectral_mf[distributed].") from None
+            raise InputError(
+                "a sweep on Dask needs distributed; install it, in the clone by pip install -e '.[distributed]'."
+            ) from None
         try:
             self._open.enter_context(_one_thread())
             client = self._connect(distributed)
