@@ -30,11 +30,11 @@ TWO_PI = 2.0 * np.pi
 _THICKEST = 9.0
 """Width of the line of a cluster that holds all mass, in points."""
 
-_THINNEST = 1.0
-"""Width of a line while clusters form, in points."""
+_SAME_MASS = 0.02
+"""Relative difference of masses that a line shows as one width: rounding of what is found is no change of mass."""
 
 _WIDEST_BAND = 0.25 * np.pi
-"""Width in radians from which on no band is drawn: what is that wide is hardly a cluster."""
+"""Width in radians from which on no band is drawn, and no line while clusters form: that is hardly a cluster."""
 
 _CLOSEST_LABELS = 0.05
 """Share of the axis that the label of a jump needs."""
@@ -71,8 +71,9 @@ def plot_cluster_tree(
 ) -> Figure:
     """Positions of the clusters over time; lines as thick as mass, joined where clusters merge.
 
-    Lines are thin and pale while clusters form, that is, until all are narrower than the resolution. The light band
-    about a line is the cluster's width, as far as that is below an eighth of a turn.
+    Lines are pale while clusters form, that is, until all are narrower than the resolution; a cluster wider than an
+    eighth of a turn has no line yet. The light band about a line is the cluster's width, as far as that is below an
+    eighth of a turn.
 
     Parameters
     ----------
@@ -98,12 +99,14 @@ def plot_cluster_tree(
                 band = np.where(width < _WIDEST_BAND, width, np.nan)
                 ax.fill_between(t, copy - band, copy + band, color=colour, alpha=0.18, linewidth=0.0)
                 points = np.stack([t, copy], axis=1)
+                stretches = _stretches(mass, t[:-1] < formed, _visible(t, copy, width, formed))
                 ax.add_collection(
                     LineCollection(
-                        list(np.stack([points[:-1], points[1:]], axis=1)),
-                        linewidths=np.where(t[:-1] < formed, _THINNEST, _THICKEST * np.minimum(mass[:-1], mass[1:])),
-                        colors=np.where((t[:-1] < formed)[:, None], pale, colour),
+                        [points[start : end + 1] for start, end in stretches],
+                        linewidths=[_THICKEST * mass[end - 1 : end + 1].min() for _, end in stretches],
+                        colors=[pale if t[start] < formed else colour for start, _ in stretches],
                         capstyle="round",
+                        joinstyle="round",
                     )
                 )
                 if t.size == 1:
@@ -142,11 +145,6 @@ def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase 
         left, right = figure.subplots(1, 2, sharey=True)
         head(figure, title(trajectory))
         left.plot(steps.fine.t, steps.fine.share, color=colour)
-        for jump in steps.jumps:
-            places = [(left, jump.t)] if math.isnan(jump.clock) else [(left, jump.t), (right, jump.clock)]
-            for ax, place in places:
-                ax.axvline(place, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
-        _label_times(left, steps)
         left.set_ylim(0.0, min(1.05, 1.5 * float(steps.share.max())))
         left.set_ylabel("energy / that of one point")
         left.set_title("Energy over time")
@@ -160,6 +158,8 @@ def plot_energy_staircase(trajectory: Trajectory, *, staircase: EnergyStaircase 
             right.set_xticks([])
             reason = _why_no_clock(trajectory, bool(known.any()))
             right.text(0.5, 0.5, reason, transform=right.transAxes, ha="center", color="0.4")
+        _mark_jumps(left, [(jump.t, jump.t) for jump in steps.jumps])
+        _mark_jumps(right, [(jump.clock, jump.t) for jump in steps.jumps if not math.isnan(jump.clock)])
         return figure
 
 
@@ -173,20 +173,20 @@ def _why_no_clock(trajectory: Trajectory, formed: bool) -> str:
     )
 
 
-def _label_times(ax: Axes, steps: EnergyStaircase) -> None:
-    """Times of the jumps along their lines, from the top down; of those that are close, the first."""
-    log_time = is_log_time(steps.t)
-    later = steps.t[steps.t > 0.0] if log_time else steps.t
-    low, high = (math.log(later[0]), math.log(later[-1])) if log_time else (float(later[0]), float(later[-1]))
+def _mark_jumps(ax: Axes, jumps: list[tuple[float, float]]) -> None:
+    """Lines at jumps (place on the axis, time) with times from the top down; of those that are close, the first's."""
+    low, high = ax.get_xlim()
+    log = ax.get_xscale() == "log"
     last = -math.inf
-    for jump in steps.jumps:
-        place = math.log(jump.t) if log_time else jump.t
-        if place - last < _CLOSEST_LABELS * (high - low):
+    for place, time in jumps:
+        ax.axvline(place, color="0.6", linewidth=0.7, linestyle=":", zorder=0.0)
+        share = math.log(place / low) / math.log(high / low) if log else (place - low) / (high - low)
+        if share - last < _CLOSEST_LABELS:
             continue
-        last = place
+        last = share
         ax.annotate(
-            f"t = {jump.t:.4g}",
-            (jump.t, 1.0),
+            f"t = {time:.4g}",
+            (place, 1.0),
             xycoords=ax.get_xaxis_transform(),
             xytext=(-2, -2),
             textcoords="offset points",
@@ -223,6 +223,34 @@ def _path(history: ClusterHistory, track: ClusterTrack) -> tuple[FloatArray, Flo
         mass.insert(at, mass[min(at, len(mass) - 1)])
         width.insert(at, 0.0)
     return np.array(t), np.unwrap(np.array(angle)), np.array(mass), np.array(width)
+
+
+def _visible(t: FloatArray, angle: FloatArray, width: FloatArray, formed: float) -> NDArray[np.bool_]:
+    """Which of the n - 1 steps of a path are drawn.
+
+    The peak of a broad mass may be here in one row and there in the next, as parts of it become clusters: no path.
+    """
+    broad = np.maximum(width[:-1], width[1:])
+    leaps = np.abs(np.diff(angle)) > 0.5 * broad
+    return np.asarray((broad < _WIDEST_BAND) | ((t[:-1] >= formed) & ~leaps))
+
+
+def _stretches(mass: FloatArray, forming: NDArray[np.bool_], visible: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First and last points of the stretches of a path that are drawn as one: of one mass, and one shade.
+
+    mass is that of n points; forming and visible, shape (n - 1,), are of the steps between them.
+    """
+    steps = np.minimum(mass[:-1], mass[1:])
+    stretches, end = [], steps.size
+    while end > 0:
+        alike = (np.abs(steps[:end] - steps[end - 1]) <= _SAME_MASS * steps[end - 1]) & (
+            (forming[:end] == forming[end - 1]) & (visible[:end] == visible[end - 1])
+        )
+        start = int(np.flatnonzero(~alike)[-1]) + 1 if not alike.all() else 0
+        if visible[end - 1]:
+            stretches.append((start, end))
+        end = start
+    return stretches[::-1]
 
 
 def _time_axis(ax: Axes, t: FloatArray, start: float) -> None:

@@ -153,6 +153,9 @@ def test_staircase_over_both_clocks(run):
     np.testing.assert_array_equal(curve.get_xdata(), steps.fine.clock[known])
     assert left.get_xscale() == "log"
     assert [text.get_text() for text in left.texts] == [f"t = {jump.t:.4g}" for jump in steps.jumps]
+    assert [text.get_text() for text in right.texts] == [f"t = {j.t:.4g}" for j in steps.jumps if np.isfinite(j.clock)]
+    assert [text.xy[0] for text in right.texts] == [jump.clock for jump in steps.jumps if np.isfinite(jump.clock)]
+    assert right.texts
     assert left.get_ylim()[1] > steps.share.max()
 
 
@@ -184,21 +187,54 @@ def test_time_is_logarithmic_over_more_than_three_decades_in_every_picture(run, 
         assert (ax.get_xscale(), ax.get_xlim()) == ("linear", (0.0, 30.0))
 
 
-def test_while_clusters_form_their_lines_are_thin(run):
+def lines_drawn(figure):
+    """Points, widths and colours of each line of the tree."""
+    for collection in figure.axes[0].collections:
+        if isinstance(collection, LineCollection):
+            yield from zip(collection.get_segments(), collection.get_linewidths(), collection.get_colors(), strict=True)
+
+
+def test_while_clusters_form_their_lines_are_pale_and_as_thick_as_later(run):
     history = clusters(run)
     formed = history.t[history.first_formed]
     figure = plot_cluster_tree(run)
     assert figure.get_suptitle() == "SA, β = 5, t = 0 to 1000 (spectral → characteristics → atoms)"
-    forming, later = [], []
-    for segments, widths in drawn_tree(figure):
-        for segment, width in zip(segments, np.broadcast_to(widths, len(segments)), strict=True):
-            (forming if segment[0][0] < formed else later).append(float(width))
-    assert set(forming) == {1.0}
-    assert max(later) > 3.0
+    forming = [line for line in lines_drawn(figure) if line[0][0][0] < formed]
+    later = [line for line in lines_drawn(figure) if line[0][0][0] >= formed]
+    assert len(forming) >= 3
+    assert min(colour[:3].mean() for _, _, colour in forming) > 0.6  # pale
+    assert max(colour[:3].mean() for _, _, colour in later) < 0.6
+    for points, width, _ in forming:
+        if points[-1][0] == formed:
+            (next_one,) = [line for line in later if (line[0][0] == points[-1]).all()]
+            assert width == pytest.approx(next_one[1], rel=0.04)
     for collection in figure.axes[0].collections:
         if not isinstance(collection, LineCollection):
             heights = [np.ptp(path.vertices[:, 1]) for path in collection.get_paths() if len(path.vertices)]
             assert max(heights, default=0.0) < 3.0
+
+
+def test_a_line_changes_its_width_only_where_mass_changes(run):
+    merger = clusters(run).mergers[-1]
+    formed = clusters(run).t[clusters(run).first_formed]
+    later = [line for line in lines_drawn(plot_cluster_tree(run)) if line[0][0][0] >= formed]
+    assert len(later) == 4  # one each until the merger or the end, and one of both together
+    absorbed, into = (clusters(run).tracks[number] for number in (merger.absorbed, merger.into))
+    before = sorted(width for points, width, _ in later if points[-1][0] == merger.t)
+    (after,) = [width for points, width, _ in later if points[0][0] == merger.t]
+    assert sum(before) == pytest.approx(after, rel=1e-3)
+    assert before[0] / after == pytest.approx(absorbed.masses[-1] / into.masses[-1], rel=1e-3)
+
+
+def test_lines_do_not_leap_while_clusters_form():
+    start = FourierDensity.white_noise(0.3, 200, seed=1)
+    run = solve(SelfAttention(10.0), start, np.linspace(0.0, 10.0, 101), rtol=1e-6)
+    leaps = [np.abs(np.diff(path[:, 1])).max() for path, _, _ in lines_drawn(plot_cluster_tree(run))]
+    assert len(leaps) >= 8
+    assert max(leaps) < 0.2
+    broad = solve(SelfAttention(2.0, diffusion=0.2), start, np.linspace(0.0, 60.0, 121), rtol=1e-6)
+    assert clusters(broad).first_formed == len(broad)
+    assert len(list(lines_drawn(plot_cluster_tree(broad)))) > 0
 
 
 def test_one_atom_is_drawn_as_one_atom():
