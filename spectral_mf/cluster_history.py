@@ -33,7 +33,7 @@ class ClusterTrack:
         Rows of the trajectory, consecutive.
     t : ndarray of float64, shape (n,)
     positions : ndarray of float64, shape (n,)
-        Mean angles in [0, 2 pi).
+        Mean angles of the cores, in [0, 2 pi).
     masses, widths : ndarray of float64, shape (n,)
         As `find_clusters` defines them.
     merged_into : int or None
@@ -198,8 +198,8 @@ def clusters(
     """Clusters of a trajectory in time.
 
     Each row's clusters are those of `find_clusters`. From row to row a cluster goes where most of its mass goes when
-    all mass is carried in order and as little as possible. Several that go to one have merged: the heaviest goes on,
-    the others end. One that nobody goes to is new.
+    all mass is carried in order and as little as possible; to the nearest, where a broad one is seen as several next.
+    Several that go to one have merged: the heaviest goes on, the others end. One that nobody goes to is new.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Which cluster of one row is which cluster of the next.
 
 Mass on the circle keeps its order. Of all ways to carry the masses of one row to those of the next in order, the one
-that moves them least is taken (the plan of the Wasserstein-1 distance); most of a cluster's mass says where it went.
+that moves them least is taken (the plan of the Wasserstein-1 distance); most of a cluster's mass says where it went. Of
+a broad one that is seen as several next, none of them much lighter than the others, the nearest goes on with it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from spectral_mf.atoms import TWO_PI
 from spectral_mf.clusters import Clusters
 
 FloatArray = NDArray[np.float64]
+
+HEIR = 0.5
+"""A later cluster with this share of what the largest heir takes up may be the one that goes on."""
 
 
 def carried_mass(before: Clusters, after: Clusters) -> FloatArray:
@@ -40,8 +44,14 @@ def carried_mass(before: Clusters, after: Clusters) -> FloatArray:
 
 
 def successors(before: Clusters, after: Clusters) -> NDArray[np.int64]:
-    """Number of the later cluster that holds most of each cluster's mass; shape (clusters before,)."""
-    return np.asarray(carried_mass(before, after).argmax(axis=1), dtype=np.int64)
+    """Number of the later cluster that each goes on as; shape (clusters before,).
+
+    The nearest of those that take up the most of its mass, or at least half as much.
+    """
+    carried = carried_mass(before, after)
+    heirs = carried >= HEIR * carried.max(axis=1, keepdims=True)
+    turns = np.exp(1j * (before.positions[:, None] - after.positions))
+    return np.asarray(np.where(heirs, np.abs(np.angle(turns)), np.inf).argmin(axis=1), dtype=np.int64)
 
 
 def _level_shift(before: Clusters, after: Clusters) -> float:

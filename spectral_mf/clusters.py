@@ -19,7 +19,7 @@ class Clusters:
     Attributes
     ----------
     positions : ndarray of float64, shape (n,)
-        Mean angles in radians.
+        Mean angles in radians: of all the mass of a cluster, or of its core (`find_clusters`).
     masses : ndarray of float64, shape (n,)
     widths : ndarray of float64, shape (n,)
         Extent in radians, as the function that found the clusters defines it.

@@ -3,8 +3,10 @@
 The measure is seen through a Gaussian of standard deviation h, the resolution: its moments are multiplied by
 e^{-h² k²/2}. A cluster is a peak of what is seen that stands out by at least `prominence` times the uniform density
 1/(2 pi) above the higher of the two lows that part it from higher peaks. The lows between neighbouring clusters part
-the circle, so that the masses of the clusters sum to 1. Position, mass and width are those of the measure itself, not
-of what is seen: a cluster far narrower than h keeps its digits.
+the circle, so that the masses of the clusters sum to 1. A cluster's position is the mean of its core, the mass around
+its peak where more than the uniform density is seen: of a broad part the mean of all mass may lie in a trough.
+Position, mass and width are those of the measure itself, not of what is seen: a cluster far narrower than h keeps its
+digits.
 
 A uniform density, and one with ripples of less than `prominence`, has no cluster. A peak of any height counts if it
 stands out: seen through h a point of mass m stands m √(2 pi) / h times the uniform density high, so that at the default
@@ -21,6 +23,7 @@ from spectral_mf.atoms import TWO_PI, Atoms
 from spectral_mf.clusters import Clusters
 from spectral_mf.errors import InputError
 from spectral_mf.flow_map import FlowMap
+from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import Model
 
@@ -37,6 +40,7 @@ _MODES_SEEN = 8.0
 """h k beyond which the Gaussian e^{-h² k²/2} is rounding."""
 
 _POINTS_PER_MODE = 8
+_CELLS_PER_POINT = 4
 _CENTRAL = (0.15865525393145705, 0.8413447460685429)
 """Levels of the quantiles that lie one standard deviation either side of the middle of a Gaussian."""
 
@@ -70,10 +74,11 @@ def find_clusters(measure: Measure, *, resolution: float = RESOLUTION, prominenc
     Returns
     -------
     Clusters
-        In order of position; none if nothing stands out. `positions` are means of the mass of each cluster, in
-        [0, 2 pi); `masses` sum to 1, `widths` are half the distance of the quantiles 0.159 and 0.841 of that mass: the
-        standard deviation of a Gaussian, and 0 for a single point. Tails, which are the last to collapse, do not
-        count. Densities of modes are cut into cells of h / 10, which is enough for what so few modes resolve.
+        In order of position; none if nothing stands out. `positions` are means of the mass of each cluster's core, in
+        [0, 2 pi), where more than the uniform density is seen; `masses` sum to 1; `widths` are half the distance of the
+        quantiles 0.159 and 0.841 of that mass: the standard deviation of a Gaussian, and 0 for a single point. Tails,
+        which are the last to collapse, do not count. Densities of modes are cut into cells of h / 40, which is enough
+        for what so few modes resolve.
 
     Raises
     ------
@@ -92,9 +97,13 @@ def find_clusters(measure: Measure, *, resolution: float = RESOLUTION, prominenc
     if not peaks.size:
         none = np.empty(0)
         return Clusters(none, none, none)
-    angles, masses = _points(measure, seen.size)
-    bounds: FloatArray = _lows(seen, peaks).astype(np.float64) * (TWO_PI / seen.size)
-    return _parts(angles, masses, bounds)
+    n_cells = _CELLS_PER_POINT * seen.size
+    angles, masses = _points(measure, n_cells)
+    lows = _lows(seen, peaks)
+    step = TWO_PI / seen.size
+    cores = step * _cores(seen, peaks, lows, prominence)
+    cell = TWO_PI / n_cells if isinstance(measure, FourierDensity) else 0.0
+    return _parts(angles, masses, cell, lows.astype(np.float64) * step, peaks * step, cores)
 
 
 def seen_density(measure: Measure, resolution: float) -> FloatArray:
@@ -147,6 +156,30 @@ def _lows(seen: FloatArray, peaks: NDArray[np.int64]) -> NDArray[np.int64]:
     return lows
 
 
+def _cores(seen: FloatArray, peaks: NDArray[np.int64], lows: NDArray[np.int64], prominence: float) -> FloatArray:
+    """Ends of what is seen around each peak above the uniform density, in grid steps from it; shape (n_peaks, 2).
+
+    A peak that is itself no higher, as a prominence below 1 lets in, has a core down to half the prominence below it.
+    """
+    starts = np.append(lows[-1] - seen.size, lows[:-1])
+    cores = np.empty((peaks.size, 2))
+    for core, peak, start, end in zip(cores, peaks, starts, lows, strict=True):
+        level = 1.0 if seen[peak] > 1.0 else float(seen[peak]) - 0.5 * prominence
+        core[0] = -_reach(seen[np.arange(peak, start - 1, -1) % seen.size], level)
+        core[1] = _reach(seen[np.arange(peak, end + 1) % seen.size], level)
+    return cores
+
+
+def _reach(values: FloatArray, level: float) -> float:
+    """How far values stay above a level, > 0; interpolated in the logarithm, as flanks fall like a Gaussian's."""
+    below = np.flatnonzero(values <= level)
+    if not below.size:
+        return float(values.size - 1)
+    i = int(below[0])
+    after = max(float(values[i]), _FLAT * level)
+    return float(i - np.log(level / after) / np.log(values[i - 1] / after))
+
+
 def _points(measure: Measure, n_cells: int) -> tuple[FloatArray, FloatArray]:
     """The measure as point masses: its own nodes, or cells where it is smooth."""
     if isinstance(measure, FlowMap):
@@ -157,24 +190,35 @@ def _points(measure: Measure, n_cells: int) -> tuple[FloatArray, FloatArray]:
     return TWO_PI * np.arange(n_cells) / n_cells, masses / masses.sum()
 
 
-def _parts(angles: FloatArray, masses: FloatArray, bounds: FloatArray) -> Clusters:
-    """Mean, mass and width of the points between bounds, which increase and span at most one turn."""
+def _parts(
+    angles: FloatArray, masses: FloatArray, cell: float, bounds: FloatArray, peaks: FloatArray, cores: FloatArray
+) -> Clusters:
+    """Mean of the core, mass and width of the points between bounds, which increase and span at most one turn."""
     cut = bounds[-1] % TWO_PI
     x = (angles - cut) % TWO_PI
     order = np.argsort(x, kind="stable")
     x, w = x[order], masses[order]
     ends = np.searchsorted(x, (bounds[:-1] - cut) % TWO_PI)
     found = []
-    for start, end in zip(np.append(0, ends), np.append(ends, x.size), strict=True):
+    parts = zip(np.append(0, ends), np.append(ends, x.size), (peaks - cut) % TWO_PI, cores, strict=True)
+    for start, end, peak, core in parts:
         inside, weight = x[start:end], w[start:end]
         mass = float(weight.sum())
         if mass <= 0.0:
             continue
-        middle = inside[weight.argmax()]
-        offset = inside - middle  # differences, so that nearly equal angles keep their digits
-        mean = middle + float(weight @ offset) / mass
         levels = (np.cumsum(weight) - 0.5 * weight) / mass
-        low, high = np.interp(_CENTRAL, levels, offset)
-        found.append(((mean + cut) % TWO_PI, mass, 0.5 * (high - low)))
+        low, high = np.interp(_CENTRAL, levels, inside - inside[weight.argmax()])
+        found.append(((_mean(inside, weight, cell, peak, core) + cut) % TWO_PI, mass, 0.5 * (high - low)))
     positions, masses, widths = np.array(sorted(found)).T
     return Clusters(positions, masses, widths)
+
+
+def _mean(x: FloatArray, w: FloatArray, cell: float, peak: float, core: FloatArray) -> float:
+    """Mean of the points in a core, each spread over a cell; the peak itself where there are none."""
+    low, high = np.maximum(x - 0.5 * cell, peak + core[0]), np.minimum(x + 0.5 * cell, peak + core[1])
+    w = w * (np.clip((high - low) / cell, 0.0, 1.0) if cell else high >= low)
+    if not (w > 0.0).any():
+        return peak
+    x = 0.5 * (low + high) if cell else x  # of a cell at the end of the core, the middle of what is inside
+    middle = x[w.argmax()]
+    return float(middle + w @ (x - middle) / w.sum())  # differences, so that nearly equal angles keep their digits

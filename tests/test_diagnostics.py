@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import i0e
 
-from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, diagnostics, solve
+from spectral_mf import Atoms, FourierDensity, InputError, PairPotential, SelfAttention, diagnostics, solve
 from spectral_mf.cluster_links import carried_mass
 from spectral_mf.clusters import Clusters
 from spectral_mf.data import reference
@@ -54,6 +54,21 @@ def test_peaks_of_a_smooth_density_wherever_they_are(k, angle):
     np.testing.assert_allclose(resultant, 1.0, atol=1e-5)
     assert np.diff(found.positions) == pytest.approx(TWO_PI / k, abs=1e-5)
     np.testing.assert_allclose(found.masses, 1 / k, atol=1e-12)
+
+
+def test_a_cluster_lies_where_the_density_is_high_and_keeps_its_track():
+    """Bounded confidence with noise: for a while one peak stands out of a broad density, then a second one."""
+    model = PairPotential.hegselmann_krause(0.8, 1.0, diffusion=0.02)
+    run = solve(model, FourierDensity.from_modes({1: 0.05, 2: 0.02j}), np.append(0.0, np.arange(20.0, 41.0)))
+    history = clusters(run)
+    assert set(history.counts.tolist()) == {0, 1, 2}
+    for row, found in zip(run.rows, history.rows, strict=True):
+        assert (TWO_PI * row.snapshot.measure.density(found.positions) > 1.0).all()
+    first, second = history.tracks
+    assert np.ptp(first.positions) < 0.02
+    assert (first.rows[-1], second.rows[-1]) == (21, 21)
+    highest = run.rows[-1].snapshot.measure.density(np.linspace(0.0, TWO_PI, 2000)).argmax() * TWO_PI / 1999
+    assert first.positions[-1] == pytest.approx(highest, abs=0.01)
 
 
 def test_width_is_half_the_central_two_thirds():
