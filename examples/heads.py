@@ -1,12 +1,13 @@
 """What do query, key and value matrices do? One direction wins, or both ends of it; values turned round diffuse.
 
-Writes heads.png to the current folder.
+White dotted lines: the directions that win. Writes heads.png to the current folder.
 """
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from spectral_mf import AttentionHead, FourierDensity, MultiHeadAttention, solve
+from spectral_mf.plotting import plot_density
 
 figure = Figure(figsize=(10.0, 6.5), layout="constrained")
 axes = figure.subplots(2, 2)
@@ -23,11 +24,10 @@ for ax, (title, eigenvalues, beta, t_end) in zip(axes.flat, cases, strict=False)
     matrix = turn @ np.diag(eigenvalues) @ turn.T
     model = MultiHeadAttention([AttentionHead(matrix, matrix, beta)])
     run = solve(model, start, np.linspace(0.0, t_end, 121), rtol=1e-8)
-    relative = np.clip(2.0 * np.pi * run.cells.T, 1e-2, 30.0)
-    ax.pcolormesh(run.t, run.theta, np.log10(relative), shading="nearest", rasterized=True)
+    plot_density(run, ax=ax)
     for angle in (direction, direction + np.pi):
         ax.axhline((angle + 0.5 * np.pi * (eigenvalues[0] < 0.0)) % (2.0 * np.pi), color="white", ls=":", lw=0.8)
-    ax.set(title=title, xlabel="time t", ylabel="angle θ")
+    ax.set_title(title, loc="left")
     print(f"{title}: |c_1| = {abs(run.moments[-1, 1]):.6f}, |c_2| = {abs(run.moments[-1, 2]):.6f}", end="; ")
     print(f"energy {run.energy[0]:.6g} to {run.energy[-1]:.6g}, least step {np.diff(run.energy).min():.1e}")
 
@@ -44,8 +44,10 @@ for beta in betas:
     print(f"V = -I, β = {beta}: {errors[-1]:.5g} from the heat flow")
 axes[1, 1].loglog(betas, errors, "o-")
 axes[1, 1].loglog(betas, np.array(betas, dtype=float) ** -1, ":", color="black", label="1/β")
-axes[1, 1].set(title="V = -I: distance from the heat flow", xlabel="β", ylabel="L1 error at t = 0.05 β")
-axes[1, 1].set_xticks(betas, [str(beta) for beta in betas], minor=False)
+axes[1, 1].set_title("V = -I: distance from the heat flow", loc="left")
+axes[1, 1].set(xlabel="β", ylabel="L1 error at t = 0.05 β")
+axes[1, 1].set_xticks(betas, [str(beta) for beta in betas])
+axes[1, 1].set_yticks([0.003, 0.01, 0.03], ["0.003", "0.01", "0.03"])
 axes[1, 1].minorticks_off()
 axes[1, 1].legend()
 figure.savefig("heads.png", dpi=110)

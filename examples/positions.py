@@ -56,11 +56,13 @@ for growth, dots, crosses in zip(growths, tokens, last, strict=True):
     print(
         f"rate x time = {growth:4.2f}: least influence at s = {lowest:.2f}; densities {worst:.1e}, tokens {far:.1e} off"
     )
-    (line,) = ax.plot(s, exact / total, label=f"$a t$ = {growth:g}")
+    (line,) = ax.plot(s, exact / total, label=f"$a\\,t = {growth:g}$")
     ax.plot(positions[places * n_angles], dots / total, "o", color=line.get_color(), markersize=4)
     ax.plot(centres, crosses / total, "x", color="black", markersize=6)
+for marker, colour, kind in (("x", "black", "densities"), ("o", "0.5", "tokens")):
+    ax.plot([], [], marker, color=colour, markersize=5, label=kind)
 ax.set_ylim(0.0, 3.0)
 ax.set_xlabel("position s")
 ax.set_ylabel("share of the influence on the last position")
-ax.legend()
+ax.legend(title="$a$: rate of mode 1")
 figure.savefig("positions.png", dpi=150)
