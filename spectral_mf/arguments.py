@@ -101,8 +101,11 @@ def real_array(values: ArrayLike, message: str) -> FloatArray:
 
 
 def angle_array(theta: ArrayLike) -> FloatArray:
-    """Angles of any shape, as a float64 copy."""
-    return real_array(theta, "angles are not real numbers; give radians.")
+    """Finite angles of any shape, as a float64 copy."""
+    angles = real_array(theta, "angles are not real numbers; give radians.")
+    if not np.isfinite(angles).all():
+        raise InputError(f"angle {angles[~np.isfinite(angles)].flat[0]:g} is not finite; give radians.")
+    return angles
 
 
 def random_generator(seed: int | np.random.SeedSequence) -> np.random.Generator:

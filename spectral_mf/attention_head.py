@@ -40,7 +40,7 @@ class AttentionHead:
     value : 2x2 array_like of float
         V.
     beta : float
-        Inverse temperature, >= 0; beta times the largest singular value of B is at most 1e4.
+        Inverse temperature, >= 0, by default 1 (run files have to give it); beta times the largest singular value of B is at most 1e4.
 
     Raises
     ------
@@ -189,10 +189,10 @@ class AttentionHead:
 
 
 def as_head(head: object) -> AttentionHead:
-    """A head, also from a mapping of its parameters."""
+    """A head, also from a mapping of all its parameters, as files and run files have it."""
     if isinstance(head, Mapping):
         unknown = sorted(set(map(str, head)) - {"query_key", "value", "beta"})
-        missing = [key for key in ("query_key", "value") if key not in head]
+        missing = [key for key in ("query_key", "value", "beta") if key not in head]
         if unknown or missing:
             what = f"a head has no {unknown[0]}" if unknown else f"a head lacks its {missing[0]}"
             raise InputError(f"{what}; give query_key and value as 2x2 matrices, and beta.")

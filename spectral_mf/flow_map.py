@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from spectral_mf import panels
+from spectral_mf.arguments import angle_array
 from spectral_mf.atoms import TWO_PI, Atoms
 from spectral_mf.errors import InputError
 from spectral_mf.fourier_density import FourierDensity
@@ -176,7 +177,7 @@ class FlowMap:
 
     def density(self, theta: ArrayLike) -> FloatArray:
         """Density p = p_0 / X' at angles in radians, any shape."""
-        angles = np.asarray(theta, dtype=np.float64)
+        angles = angle_array(theta)
         panel, x = self._labels_at(angles.ravel())
         coefficients = self.displacement @ panels.TO_COEFFICIENTS
         half = 0.5 * np.diff(self.edges)[panel]

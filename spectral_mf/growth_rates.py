@@ -47,13 +47,17 @@ class DominantMode:
     Attributes
     ----------
     modes : tuple of int
-        All modes whose rates are equal to rounding, in increasing order: one, or two at a threshold.
+        Modes whose rates are equal to rounding, in increasing order: one, or two at a threshold.
     rate : float
         Their growth rate, in inverse units of time.
+    and_above : bool
+        Whether every mode above the last of `modes` has this rate too, and they are too many to be listed: all that
+        the kernel does not see, where no mode grows and there is no diffusion.
     """
 
     modes: tuple[int, ...]
     rate: float
+    and_above: bool = False
 
     @property
     def mode(self) -> int:
@@ -63,7 +67,7 @@ class DominantMode:
     @property
     def tie(self) -> bool:
         """Whether several modes share the largest rate."""
-        return len(self.modes) > 1
+        return len(self.modes) > 1 or self.and_above
 
     @property
     def unstable(self) -> bool:
@@ -135,7 +139,9 @@ def dominant_mode(model: Model, *, dimension: int = 2) -> DominantMode:
     best = int(rates.argmax())
     scale = abs(float(rates[best])) + model.diffusion * float(_laplacian(k[best : best + 1], dimension)[0])
     modes = k[rates >= rates[best] - TIE_TOLERANCE * scale]
-    return DominantMode(tuple(int(mode) for mode in modes), float(rates[best]))
+    # The last one is beyond the bandwidth. Without diffusion it is at rest, and so are all above it.
+    and_above = model.diffusion == 0.0 and int(modes[-1]) == int(k[-1])
+    return DominantMode(tuple(int(mode) for mode in modes), float(rates[best]), and_above)
 
 
 def threshold(k: ArrayLike, *, dimension: int = 2) -> FloatArray:

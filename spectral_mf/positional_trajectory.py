@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_mf.arguments import angle_array
 from spectral_mf.harmonics import fourier_sum
 from spectral_mf.position_grid import PositionGrid
 from spectral_mf.positions import PositionalAttention
@@ -64,7 +65,7 @@ class PositionalTrajectory:
 
     def density(self, theta: ArrayLike) -> FloatArray:
         """Densities at the given angles, from the stored moments; shape (n_times, S) + theta.shape."""
-        return fourier_sum(self.moments / (2.0 * np.pi), theta)
+        return fourier_sum(self.moments / (2.0 * np.pi), angle_array(theta))
 
     def unresolved(self) -> FloatArray:
         """Largest of the last eighth of the coefficients in s, relative to the largest of all; shape (n_times,).

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import jv
 
-from spectral_mf import FourierDensity, InputError, SelfAttention, panels
+from spectral_mf import FourierDensity, InputError, SelfAttention, panels, solve
 from spectral_mf.clusters import group_points
 from spectral_mf.flow_map import FlowMap
 
@@ -142,3 +142,11 @@ def test_halving_a_panel_that_resolves_nothing_keeps_its_mass():
     assert halved.initial.min() >= 0.0
     before, after = flow.masses.sum(axis=1), halved.masses.sum(axis=1)
     np.testing.assert_allclose(after[1:5].reshape(2, 2).sum(axis=1), before[1:3], rtol=1e-15)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, [0.0, -np.inf]])
+@pytest.mark.parametrize("method", ["spectral", "characteristics"])
+def test_a_density_at_no_angle_is_refused(method, bad):
+    run = solve(SelfAttention(1.0), FourierDensity.from_modes({1: 0.1}), [0.0, 0.1], method=method)
+    with pytest.raises(InputError, match="is not finite; give radians"):
+        run.density(bad)

@@ -71,6 +71,7 @@ beta = 2.0
 [[model.heads]]
 query_key = [[0.5, 0.0], [0.0, 0.5]]
 value = [[0.0, -1.0], [1.0, 0.0]]
+beta = 1.0
 
 [initial]
 modes = { 1 = 0.1, 2 = "0.05j" }

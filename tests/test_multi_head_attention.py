@@ -371,6 +371,7 @@ def test_matrices_are_two_by_two_and_finite(matrix):
         (lambda: MultiHeadAttention(3), "heads = 3 are no heads; give"),
         (lambda: MultiHeadAttention([np.eye(2)]), "is no head; give"),
         (lambda: MultiHeadAttention([{"value": IDENTITY}]), "lacks its query_key; give"),
+        (lambda: MultiHeadAttention([{"query_key": IDENTITY, "value": IDENTITY}]), "a head lacks its beta; give"),
         (lambda: MultiHeadAttention([{"query_key": IDENTITY, "value": IDENTITY, "b": 1}]), "has no b; give"),
         (lambda: MultiHeadAttention([GENERAL], "soft"), "'soft' is unknown; choose"),
         (lambda: MultiHeadAttention([GENERAL], diffusion=-1.0), "diffusion = -1 is not allowed"),

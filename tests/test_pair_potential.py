@@ -350,6 +350,30 @@ def test_tokens_follow_an_independent_pairwise_integration():
 
 def test_linear_theory_takes_pair_potentials():
     assert theory.dominant_mode(PairPotential((0.0, 0.1, 0.2, 0.01))).modes == (2,)
+
+
+@pytest.mark.parametrize(
+    ("model", "modes", "rate", "and_above"),
+    [
+        (PairPotential.kuramoto(-1.0), (2,), 0.0, True),  # mode 1 decays, all others rest
+        (PairPotential((0.0, 0.0)), (1, 2), 0.0, True),
+        (PairPotential((0.0, -0.1, 0.0, -0.2)), (2, 4), 0.0, True),
+        (PairPotential.kuramoto(-1.0, 0.1), (2,), -0.4, False),
+        (PairPotential.kuramoto(1.0), (1,), 0.5, False),
+    ],
+)
+def test_modes_at_rest_tie_with_all_above(model, modes, rate, and_above):
+    dominant = theory.dominant_mode(model)
+    assert (dominant.modes, dominant.and_above) == (modes, and_above)
+    assert dominant.rate == pytest.approx(rate, abs=1e-15)
+    assert dominant.tie == (and_above or len(modes) > 1)
+    higher = theory.growth_rate(model, np.arange(modes[-1] + 1, modes[-1] + 50))
+    assert (higher == rate).all() == and_above
+
+
+def test_the_command_line_names_modes_at_rest(capsys):
+    assert run_command(["linear", "--type", "Kuramoto", "--strength", "-1"]) == 0
+    assert "no mode grows (largest rate 0, that of every mode from 2 on)." in capsys.readouterr().out
     assert theory.unstable_manifold(PairPotential.kuramoto()).growth_rate == pytest.approx(0.5)
 
 

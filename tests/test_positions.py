@@ -427,3 +427,9 @@ def test_what_gives_no_densities_is_refused():
         solve_linear_positions(PositionalAttention(1.0, query_key=MATRIX), np.ones(4), 1, [1.0], PositionGrid(4))
     with pytest.raises(InputError, match="infinite influence"):
         influence([0.0], 1.0, 1.0)
+
+
+def test_densities_at_no_angle_are_refused():
+    run = solve_positions(CAUSAL, FourierDensity.from_modes({1: 0.1}), [0.0, 0.01], n_positions=3)
+    with pytest.raises(InputError, match="angle nan is not finite; give radians"):
+        run.density([0.0, np.nan])

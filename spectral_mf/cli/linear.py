@@ -137,6 +137,7 @@ def _as_dict(
         "model": model.to_dict(),
         "dimension": dimension,
         "dominant_modes": list(dominant.modes),
+        "and_all_above": dominant.and_above,
         "largest_rate": dominant.rate,
         "unstable": dominant.unstable,
         "modes": rows,
@@ -187,7 +188,10 @@ def _show(
 
 def _dominant_sentence(dominant: DominantMode, dimension: int) -> str:
     if not dominant.unstable:
-        return f"The uniform density is stable: no mode grows (largest rate {dominant.rate:.6g})."
+        *single, last = dominant.modes
+        first = "".join(f"mode {mode}, " for mode in single)
+        which = f", that of {first}every mode from {last} on" if dominant.and_above else ""
+        return f"The uniform density is stable: no mode grows (largest rate {dominant.rate:.6g}{which})."
     if dominant.tie:
         return f"Modes {' and '.join(map(str, dominant.modes))} tie for the largest rate, {dominant.rate:.10g}."
     clusters = (
