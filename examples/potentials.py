@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from scipy.special import i0, i1
 
 from spectral_mf import FourierDensity, PairPotential, solve, theory
+from spectral_mf.plotting import plot_density
 from spectral_mf.solvers import continue_branch, stationary_state
 
-figure = Figure(figsize=(10.0, 6.5), layout="constrained")
+figure = Figure(figsize=(11.0, 6.5), layout="constrained")
 axes = figure.subplots(2, 2)
 
 # Kuramoto, W = K cos θ: a Poisson kernel stays one, and r²/(1 - r²) grows like e^{K t}
@@ -44,9 +45,9 @@ model = PairPotential.hegselmann_krause(radius=0.8, strength=1.0, diffusion=0.02
 dominant = theory.dominant_mode(model)
 print(f"Hegselmann-Krause, radius 0.8, κ = 0.022: mode {dominant.mode} grows fastest, at rate {dominant.rate:.6f}")
 run = solve(model, FourierDensity.white_noise(0.3, 200, seed=3), np.geomspace(1.0, 1601.0, 161) - 1.0, rtol=1e-6)
-relative = np.clip(2.0 * np.pi * run.cells.T, 1e-2, 10.0)
-axes[1, 0].pcolormesh(1.0 + run.t, run.theta, np.log10(relative), shading="nearest", rasterized=True)
-axes[1, 0].set(xscale="log", xlabel="1 + time t", ylabel="angle θ", title="Hegselmann-Krause, r = 0.8, κ = 0.022")
+plot_density(run, ax=axes[1, 0])
+axes[1, 0].set_title("", loc="left")
+axes[1, 0].set_title("Hegselmann-Krause, r = 0.8, κ = 0.022")
 values = [theory.free_energy(model, run.measure(i)) for i in range(len(run))]
 print(f"free energy from {values[0]:.6f} to {values[-1]:.6f}, largest step {np.diff(values).max():.1e}")
 
