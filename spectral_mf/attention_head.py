@@ -40,7 +40,8 @@ class AttentionHead:
     value : 2x2 array_like of float
         V.
     beta : float
-        Inverse temperature, >= 0, by default 1 (run files have to give it); beta times the largest singular value of B is at most 1e4.
+        Inverse temperature, >= 0, by default 1 (run files have to give it); beta times the largest singular value of
+        B is at most 1e4.
 
     Raises
     ------

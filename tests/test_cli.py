@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from typing import get_args
@@ -229,6 +230,15 @@ def test_a_full_stdout_is_one_sentence_and_code_4(arguments):
     assert re.fullmatch(r"Error: stdout cannot be written \(.*\); what went to files is whole\.\n", done.stderr)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close stdout")
+@pytest.mark.parametrize("arguments", PIPED, ids=" ".join)
+def test_a_closed_stdout_is_one_sentence_and_code_4(arguments):
+    command = f"{sys.executable} -m spectral_mf {shlex.join(arguments)} >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 4
+    assert done.stderr == "Error: stdout cannot be written (it is closed); what went to files is whole.\n"
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 @pytest.mark.parametrize("stderr", ["/dev/full", None])
 def test_a_run_survives_the_loss_of_stderr(tmp_path, stderr):
@@ -238,3 +248,11 @@ def test_a_run_survives_the_loss_of_stderr(tmp_path, stderr):
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stdout.startswith("run.h5\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close stdout")
+def test_a_run_survives_the_loss_of_stdout(tmp_path):
+    script = f"{sys.executable} -m spectral_mf solve --beta 5 --modes 3:0.01 --t-end 1 -o run.h5 >&-"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, "stdout cannot be written (it is closed)" in done.stderr) == (4, True)
+    assert len(spectral_mf.Trajectory.load(tmp_path / "run.h5")) == 101

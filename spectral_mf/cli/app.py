@@ -74,11 +74,10 @@ def run(arguments: Sequence[str]) -> int:
     end_on_sigterm()
     with outlets() as stdout:
         code = _run(arguments)
-        if stdout is not None:
-            stdout.flush()
-            if stdout.failure is not None:
-                complain(f"stdout cannot be written ({stdout.failure.strerror}); what went to files is whole.")
-                return code or STDOUT_LOST
+        stdout.flush()
+        if stdout.failure is not None:
+            complain(f"stdout cannot be written ({stdout.failure.strerror}); what went to files is whole.")
+            return code or STDOUT_LOST
         return code
 
 

@@ -6,10 +6,12 @@ is dropped, the command goes on to its end, and only then is it told that text i
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOBase
 from typing import Any, TextIO
 
 
@@ -53,13 +55,21 @@ class Outlet:
             os.close(nowhere)
 
 
+class Closed(TextIOBase):
+    """A stream that was closed from the start: writing to it fails."""
+
+    def write(self, text: str) -> int:
+        """Fail, as the system does."""
+        raise OSError(errno.EBADF, "it is closed")
+
+
 @contextmanager
-def outlets() -> Iterator[Outlet | None]:
-    """Guard stdout and stderr while the context lasts; yields stdout's guard, None if it was closed from the start."""
+def outlets() -> Iterator[Outlet]:
+    """Guard stdout and stderr while the context lasts; yields stdout's guard."""
     before = sys.stdout, sys.stderr
-    result = None if sys.stdout is None else Outlet(sys.stdout)
+    result = Outlet(Closed() if sys.stdout is None else sys.stdout)
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        sys.stdout = result or nowhere
+        sys.stdout = result
         sys.stderr = nowhere if sys.stderr is None else Outlet(sys.stderr)
         try:
             yield result
