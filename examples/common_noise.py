@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from spectral_mf import BrownianPath, FourierDensity, PairPotential, SelfAttention, VectorFields, solve_common_noise
+from spectral_mf.plotting import plot_density
 from spectral_mf.solvers import solve_common_noise_ensemble
 
 quick = "--quick" in sys.argv[1:]
@@ -29,12 +30,12 @@ def share(energy):
 
 
 figure = Figure(figsize=(10.0, 3.8), layout="constrained")
+figure.get_layout_engine().set(wspace=0.06)
 left, right = figure.subplots(1, 2)
 
 run = solve_common_noise(model, start, VectorFields.planar(0.8), paths[0], np.linspace(0.0, 6.0, 241), rtol=1e-8)
-image = left.pcolormesh(run.t, run.theta, run.cells.T, shading="nearest", cmap="viridis", rasterized=True)
-left.set(xlabel="time t", ylabel="angle θ", title="Density on one path, σ = 0.8")
-figure.colorbar(image, ax=left)
+plot_density(run, ax=left)
+left.set_title("Density on one path, σ = 0.8", loc="left")
 
 means, errors, free = [], [], []
 for sigma in sigmas:
@@ -55,6 +56,6 @@ for i, colour in zip((1, 2, 3), ("tab:blue", "tab:green", "tab:orange"), strict=
     right.plot(sigmas, free[:, i], color=colour, linestyle="--", linewidth=1.0)
 right.plot([], [], color="0.4", linestyle="--", linewidth=1.0, label="without attention")
 right.set(xlabel="strength σ of the common noise", ylabel="mean energy (uniform 0, a point 1)")
-right.set_title(f"SA, β = 4, κ = {kappa:g}, {n_paths} paths")
+right.set_title(f"SA, β = 4, κ = {kappa:g}, {n_paths} paths", loc="left")
 right.legend()
 figure.savefig("common_noise.png", dpi=150)
