@@ -14,7 +14,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from spectral_mf.solvers import solve_sweep
 from spectral_mf.sweep import SweepPlan
@@ -91,7 +90,8 @@ def first_order(ax, betas, errors, name, title):
     ax.loglog(betas, errors, "o-")
     ax.loglog(betas, errors[-1] * betas[-1] / betas, **THEORY, label="1/β")
     ax.set(title=title, xlabel="β", ylabel="distance from the limit")
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xticks(betas, [f"{beta:g}" for beta in betas])
+    ax.set_xticks([], minor=True)
     ax.legend()
 
 
@@ -209,8 +209,8 @@ if __name__ == "__main__":  # workers import this file
     fast(one, four)
     intermediate(two, four)
     slow(three, four)
-    four.set(title="Times of the three phases", xlabel="β", ylabel="time")
-    four.legend(fontsize="small")
+    four.set(title="Times of the three phases", xlabel="β", ylabel="time", ylim=(0.5, 1e4))
+    four.legend(fontsize="small", loc="upper left")
     single_cluster(five)
     log_n(six)
     low_temperature(seven)
