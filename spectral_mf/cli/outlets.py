@@ -24,7 +24,7 @@ class Outlet:
         Why text was lost. A reader that has gone (`head` has seen enough) is no failure.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | TextIOBase) -> None:
         self._stream = stream
         self.failure: OSError | None = None
 
