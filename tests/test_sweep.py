@@ -23,6 +23,7 @@ from spectral_mf.solvers.sweep import first_reached, solve_case
 from spectral_mf.storage.publishing import Claim
 from spectral_mf.sweep import CaseResult, SweepPlan, carry_out, is_sweep, lifeline, read_sweep
 from spectral_mf.sweep.bundles import run_cases
+from spectral_mf.sweep.carry_out import scattered
 from spectral_mf.sweep.journal import Journal, journal_of
 from spectral_mf.sweep.results import bytes_of_case
 from spectral_mf.sweep.workers import THREADS, Processes, workers_for
@@ -211,6 +212,15 @@ def test_a_case_that_raises_is_recorded_and_stops_no_other():
     assert [(r.number, r.message) for r in results if r.outcome == "failed"] == [(3, "ZeroDivisionError: three")]
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 60, 1000, 4181, 4182])
+def test_every_stretch_of_cases_is_spread_over_the_grid(n):
+    order = list(scattered(n))
+    assert sorted(order) == list(range(n))
+    for start in range(0, n - 19, 50):
+        part = np.sort(order[start : start + 20])
+        assert np.diff(np.append(part, part[0] + n)).max() < 2.7 * n / 20  # as multiples of the golden ratio are
+
+
 def test_cheap_cases_travel_together():
     bundles = list(run_cases(numbered, range(5000), lambda n: {}, Threads(2)))
     assert len(bundles) < 100
@@ -392,13 +402,14 @@ def test_workers_end_when_the_sweep_is_killed(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux's lists of children")
-def test_ctrl_c_while_workers_start_gets_one_line(tmp_path):
+def test_ctrl_c_while_workers_start_is_said_without_a_traceback(tmp_path):
     """A terminal sends it to all processes of the sweep, which have not got to ignore it yet."""
     (tmp_path / "plan.toml").write_text(
         "[grid]\nmodel.beta = [1, 5]\n[initial]\nmodes = { 3 = 0.01 }\n[time]\nt_end = 1\n"
     )
-    command = [sys.executable, "-c", "import sys; from spectral_mf.cli import main; sys.exit(main())"]
-    command += ["sweep", "plan.toml", "--workers", "2"]
+    main = "import signal, sys; from spectral_mf.cli import main; "
+    main += "signal.signal(signal.SIGINT, signal.default_int_handler); "  # a job in the background is deaf to it
+    command = [sys.executable, "-c", main + "sys.exit(main())", "sweep", "plan.toml", "--workers", "2"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     children = f"/proc/{process.pid}/task/{process.pid}/children"
     deadline = time.monotonic() + 60.0
@@ -406,7 +417,10 @@ def test_ctrl_c_while_workers_start_gets_one_line(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=60.0)[1] == "Interrupted.\n"
+    nothing, interrupted = process.communicate(timeout=60.0)[1].splitlines()
+    again = "'spectral-mf sweep plan.toml --output plan.h5' begins anew."
+    assert nothing == f"No case was finished yet, so nothing is kept; {again}"
+    assert interrupted == "Interrupted."
     assert process.returncode == 130
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
 
@@ -581,7 +595,9 @@ def test_another_sweep_is_neither_resumed_nor_replaced(tmp_path):
     journal = Journal.create(journal_of(place), plan.identity)
     journal.append([CaseResult(0, "complete", "", {})])
     journal.close()
-    with pytest.raises(StorageError, match="holds 1 finished cases of an earlier sweep; resume"):
+    with pytest.raises(
+        StorageError, match=r"holds 1 finished case of an earlier sweep; pass resume=True .* or pass overwrite=True"
+    ):
         solve_sweep(sections(), place)
     with pytest.raises(StorageError, match=r"cases of another sweep \(the grid differs\)"):
         solve_sweep(sections(model={"beta": [2.0]}), place, resume=True)

@@ -53,6 +53,7 @@ _OTHER_NAMES = (
     ("n_modes = ", "store_modes = "),
     ("n_cells = ", "cells = "),
     ("pass overwrite=True", "add --overwrite"),
+    ("pass resume=True", "add --resume"),
 )
 """What the Python functions and the command line call by different names."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -53,31 +53,15 @@ def sweep(
     Finished cases are kept at once in FILE.cases; FILE appears when all are finished. A case that fails is recorded
     with its reason and stops no other; the exit code is then 3.
     """
-    from spectral_mf.solvers import solve_sweep
-    from spectral_mf.sweep import SweepPlan
-    from spectral_mf.sweep.bundles import WorkersLost
-
-    asked = SweepPlan.from_toml(plan)
     file = output or Path(plan.with_suffix(".h5").name)
     began = time.perf_counter()
     try:
-        with reporting_cases(quiet=quiet) as report:
-            done = solve_sweep(
-                asked,
-                file,
-                workers=workers,
-                scheduler=scheduler,
-                resume=resume,
-                overwrite=overwrite,
-                report=report,
-            )
+        done = _carried_out(
+            plan, file, workers=workers, scheduler=scheduler, resume=resume, overwrite=overwrite, quiet=quiet
+        )
     except KeyboardInterrupt:
         _tell_what_is_kept(plan, file)
         raise
-    except WorkersLost as lost:
-        say(f"Stopped early: {lost}")
-        _tell_what_is_kept(plan, file)
-        raise typer.Exit(STOPPED_EARLY) from None
     print(file)
     if not quiet:
         print(f"{summary(done)}, {duration(time.perf_counter() - began)}")
@@ -88,6 +72,22 @@ def sweep(
                 break
             say(f"{count} cases: {message}" if count > 1 else f"1 case: {message}")
         raise typer.Exit(STOPPED_EARLY)
+
+
+def _carried_out(plan: Path, file: Path, *, quiet: bool, **options: Any) -> SweepSummary:
+    """Solve what a plan says; lost workers stop it early."""
+    from spectral_mf.solvers import solve_sweep
+    from spectral_mf.sweep import SweepPlan
+    from spectral_mf.sweep.bundles import WorkersLost
+
+    asked = SweepPlan.from_toml(plan)
+    try:
+        with reporting_cases(quiet=quiet) as report:
+            return solve_sweep(asked, file, report=report, **options)
+    except WorkersLost as lost:
+        say(f"Stopped early: {lost}")
+        _tell_what_is_kept(plan, file)
+        raise typer.Exit(STOPPED_EARLY) from None
 
 
 def summary(done: SweepSummary) -> str:
@@ -103,8 +103,12 @@ def _tell_what_is_kept(plan: Path, file: Path) -> None:
     from spectral_mf.sweep.journal import Journal, journal_of
 
     path = journal_of(file)
+    command = f"spectral-mf sweep {shlex.quote(str(plan))} --output {shlex.quote(str(file))}"
     if path.exists():
         journal = Journal(path)
         journal.close()
-        command = f"spectral-mf sweep {shlex.quote(str(plan))} --output {shlex.quote(str(file))} --resume"
-        say(f"{len(journal.finished)} finished cases are kept in {path}; '{command}' goes on.")
+        n = len(journal.finished)
+        kept = f"{counted(n, 'finished cases')} {'is' if n == 1 else 'are'} kept in {path}"
+        say(f"{kept}; '{command} --resume' goes on.")
+    elif not file.exists():
+        say(f"No case was finished yet, so nothing is kept; '{command}' begins anew.")

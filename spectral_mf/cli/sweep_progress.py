@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spectral_mf.cli.progress import FIRST_LINE, has_live_screen, say
+from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
     from spectral_mf.sweep import SweepProgress
@@ -25,6 +26,14 @@ def reporting_cases(*, quiet: bool) -> Iterator[Report | None]:
             yield report
     else:
         yield _Lines()
+
+
+def opening(progress: SweepProgress) -> str:
+    """What a sweep begins with: how many cases there are to compute, and where."""
+    to_come = counted(progress.total - progress.finished, "cases")
+    kept = f", {progress.finished} finished before" if progress.finished else ""
+    workers = counted(progress.workers, "workers")
+    return f"{to_come} on {workers}{kept}; the time that they take is estimated when the first are finished."
 
 
 def sentence(progress: SweepProgress) -> str:
@@ -63,20 +72,26 @@ def _bar() -> Iterator[Report]:
         task = progress.add_task("", total=None)
 
         def report(now: SweepProgress) -> None:
+            if progress.tasks[task].total is None:
+                progress.console.print(opening(now), highlight=False)
             progress.update(task, completed=now.finished, total=now.total, description=sentence(now))
 
         yield report
 
 
 class _Lines:
-    """A line now and then."""
+    """A line at the beginning, one when the first bundles have told how long it takes, and then now and then."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
+        self._began: float | None = None
         self._due = FIRST_LINE
 
     def __call__(self, now: SweepProgress) -> None:
+        if self._began is None:
+            self._began = time.monotonic()
+            say(opening(now))
+            return
         elapsed = time.monotonic() - self._began
-        if elapsed >= self._due:
+        if elapsed >= self._due and now.finished < now.total:
             self._due = 2.0 * elapsed
             say(sentence(now))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,10 @@ from spectral_mf.sweep.plan import SweepPlan
 from spectral_mf.sweep.results import bytes_of_case
 from spectral_mf.sweep.sweep_file import SweepSummary, is_sweep, read_sweep, stored_plan, stored_results, write_sweep
 from spectral_mf.sweep.workers import DaskCluster, Processes, workers_for
+from spectral_mf.wording import counted
+
+GOLDEN = 0.6180339887498949
+"""Multiples of it, modulo 1, are spread as evenly as may be, however many."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,8 @@ class SweepProgress:
         Cases a second in this session; 0 before the first.
     seconds_left : float
         Time that the rest takes at this rate; inf before the first.
+    workers : int
+        Number of workers.
     """
 
     finished: int
@@ -39,6 +46,7 @@ class SweepProgress:
     failed: int
     rate: float
     seconds_left: float
+    workers: int = 1
 
 
 Report = Callable[[SweepProgress], None]
@@ -122,23 +130,35 @@ def _compute_missing(
     report: Report | None,
 ) -> None:
     finished = journal.finished
-    missing = [number for number in range(plan.n_cases) if number not in finished]
+    missing = [number for number in scattered(plan.n_cases) if number not in finished]
     if not missing:
         return
     hired.count = min(hired.count, len(missing))  # as many as have something to do
     with hired:
-        meter = _Meter(plan.n_cases, journal, report)
+        meter = _Meter(plan.n_cases, hired.count, journal, report)
         for results in run_cases(function, missing, plan.case, hired):
             with uninterrupted():
                 journal.append(results)
             meter.show()
 
 
+def scattered(n: int) -> Iterator[int]:
+    """0 .. n - 1, every stretch of them spread evenly over the grid.
+
+    Costs differ a thousandfold along an axis. In this order the first cases tell what all will take, and the dearest
+    are not left for the end, when other workers have nothing to do.
+    """
+    step = max(1, round(n * GOLDEN))
+    while math.gcd(step, n) > 1:
+        step += 1
+    return (i * step % n for i in range(n))
+
+
 class _Meter:
     """Says how far the sweep has come."""
 
-    def __init__(self, total: int, journal: Journal, report: Report | None) -> None:
-        self._total, self._journal, self._report = total, journal, report
+    def __init__(self, total: int, workers: int, journal: Journal, report: Report | None) -> None:
+        self._total, self._workers, self._journal, self._report = total, workers, journal, report
         self._before = len(journal.finished)
         self._began = time.monotonic()
         self.show()
@@ -150,7 +170,7 @@ class _Meter:
         done, elapsed = finished - self._before, time.monotonic() - self._began
         rate = done / elapsed if done else 0.0
         left = (self._total - finished) / rate if done else float("inf")
-        self._report(SweepProgress(finished, self._total, self._journal.failed, rate, left))
+        self._report(SweepProgress(finished, self._total, self._journal.failed, rate, left, self._workers))
 
 
 def _stored(place: Path, plan: SweepPlan) -> SweepSummary | None:
@@ -201,8 +221,8 @@ def _journal(place: Path, plan: SweepPlan, *, resume: bool, overwrite: bool) -> 
     if not resume:
         old.close()
         raise StorageError(
-            f"{path} holds {len(old.finished)} finished cases of an earlier sweep; resume that, or allow it to be "
-            "overwritten."
+            f"{path} holds {counted(len(old.finished), 'finished cases')} of an earlier sweep; pass resume=True to "
+            "go on with it, or pass overwrite=True to begin anew."
         )
     if (differs := _difference(old.identity, plan.identity)) is not None:
         old.close()
