@@ -109,7 +109,9 @@ def cubic_coefficient(model: SelfAttention | PairPotential, k: int = 1) -> float
         If the model is another, k no positive integer, J_k <= 0, or J_k <= J_2k, so that mode 2k is unstable too.
     """
     if not isinstance(model, (SelfAttention, PairPotential)):
-        raise InputError(f"model = {model!r} has no closed form of this kind; give a SelfAttention or PairPotential.")
+        raise InputError(
+            f"{type(model).__name__} has no closed form of this kind; give a SelfAttention or PairPotential."
+        )
     first, second = critical_noise(model, k), critical_noise(model, 2 * k)
     seen, bracket = 1.0, 2.0 * second - first
     if isinstance(model, SelfAttention) and model.normalization == "softmax":

@@ -138,7 +138,8 @@ def energy_staircase(
     """
     if not isinstance(trajectory.model, SelfAttention):
         raise InputError(
-            f"the energy staircase is known for SelfAttention, not for {trajectory.model!r}; look at the energy itself."
+            f"the energy staircase is known for SelfAttention, not for {type(trajectory.model).__name__}; look at the "
+            "energy itself."
         )
     found = clusters(trajectory) if history is None else history
     share = trajectory.energy / _single(trajectory.model)

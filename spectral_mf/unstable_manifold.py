@@ -71,8 +71,8 @@ class ExpansionKernel:
         """
         if not isinstance(model, ConvolutionModel):
             raise InputError(
-                f"order-by-order expansions are known for a single convolution kernel, not for {model!r}; give a "
-                "SelfAttention or a PairPotential."
+                "order-by-order expansions are known for a single convolution kernel, not for "
+                f"{type(model).__name__}; give a SelfAttention or a PairPotential."
             )
         kernels = np.zeros((model.kernels.shape[0], modes.size), dtype=np.complex128)
         seen = modes <= model.bandwidth

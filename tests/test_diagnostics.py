@@ -403,6 +403,14 @@ def test_jumps_lead_from_plateau_to_plateau(case_a):
     assert second.after == pytest.approx((masses**2).sum(), rel=1e-3)
 
 
+def test_the_staircase_of_another_model_is_refused_by_its_type():
+    other = PairPotential(tuple(np.linspace(1.0, 0.0, 200)))
+    with pytest.raises(
+        InputError, match=r"known for SelfAttention, not for PairPotential; look at the energy itself\.$"
+    ):
+        energy_staircase(made_of([0.0, 1.0], [FourierDensity.uniform()] * 2, model=other))
+
+
 def test_a_wide_cluster_on_the_way_is_no_plateau():
     wide, points = FourierDensity.von_mises(2.0), Atoms([0.0, 2.0, 4.0])
     steps = energy_staircase(made_of(np.arange(5.0), [FourierDensity.uniform()] * 2 + [wide] * 2 + [points]))

@@ -223,5 +223,5 @@ def antipodal_rate(model: Model) -> float:
 
 def _attention(model: Model) -> SelfAttention:
     if not isinstance(model, SelfAttention):
-        raise InputError(f"Dobrushin's constant is known for SelfAttention, not for {model!r}; give one.")
+        raise InputError(f"Dobrushin's constant is known for SelfAttention, not for {type(model).__name__}; give one.")
     return model
