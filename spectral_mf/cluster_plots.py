@@ -95,9 +95,10 @@ def plot_cluster_tree(
         for track, colour in zip(found.tracks, colours, strict=True):
             t, angle, mass, width = _path(found, track)
             pale = 0.35 * colour + 0.65
-            for copy in _turns(angle, 0.0, TWO_PI):
-                band = np.where(width < _WIDEST_BAND, width, np.nan)
+            band = np.where(width < _WIDEST_BAND, width, np.nan)
+            for copy in _turns(angle, -_WIDEST_BAND, TWO_PI + _WIDEST_BAND):
                 ax.fill_between(t, copy - band, copy + band, color=colour, alpha=0.18, linewidth=0.0)
+            for copy in _turns(angle, 0.0, TWO_PI):
                 points = np.stack([t, copy], axis=1)
                 stretches = _stretches(mass, t[:-1] < formed, _visible(t, copy, width, formed))
                 ax.add_collection(

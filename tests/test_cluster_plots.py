@@ -144,6 +144,19 @@ def test_nothing_is_drawn_across_the_seam():
         assert max(np.abs(np.diff(path[:, 1])).max() for path in paths) < 0.5
 
 
+def test_a_band_about_the_seam_is_seen_on_both_sides_of_it():
+    run = solve(MODEL, FourierDensity.von_mises(1.0, 0.1), np.linspace(0.0, 3.0, 61), rtol=1e-6)
+    vertices = [
+        path.vertices
+        for collection in plot_cluster_tree(run).axes[0].collections
+        if not isinstance(collection, LineCollection)
+        for path in collection.get_paths()
+    ]
+    angles = np.concatenate(vertices)[:, 1]
+    assert ((angles > 0.2) & (angles < 1.0)).any()
+    assert ((angles > TWO_PI - 0.8) & (angles < TWO_PI - 0.1)).any()
+
+
 def test_staircase_over_both_clocks(run):
     steps = energy_staircase(run)
     left, right = plot_energy_staircase(run).axes
