@@ -103,7 +103,8 @@ def find_clusters(measure: Measure, *, resolution: float = RESOLUTION, prominenc
     step = TWO_PI / seen.size
     cores = step * _cores(seen, peaks, lows, prominence)
     cell = TWO_PI / n_cells if isinstance(measure, FourierDensity) else 0.0
-    return _parts(angles, masses, cell, lows.astype(np.float64) * step, peaks * step, cores)
+    bounds, places = (each.astype(np.float64) * step for each in (lows, peaks))
+    return _parts(angles, masses, cell, bounds, places, cores)
 
 
 def seen_density(measure: Measure, resolution: float) -> FloatArray:

@@ -83,7 +83,8 @@ def _carried_out(plan: Path, file: Path, *, quiet: bool, **options: Any) -> Swee
     asked = SweepPlan.from_toml(plan)
     try:
         with reporting_cases(quiet=quiet) as report:
-            return solve_sweep(asked, file, report=report, **options)
+            done: SweepSummary = solve_sweep(asked, file, report=report, **options)
+            return done
     except WorkersLost as lost:
         say(f"Stopped early: {lost}")
         _tell_what_is_kept(plan, file)
