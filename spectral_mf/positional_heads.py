@@ -17,13 +17,13 @@ from spectral_mf.fft import RealTransform
 from spectral_mf.head_fields import HeadFields
 from spectral_mf.multi_head_attention import MultiHeadAttention
 from spectral_mf.position_grid import PositionGrid
-from spectral_mf.positions import PositionalAttention, PositionalSystem
+from spectral_mf.positions import PositionalAttention, PositionalSystem, SystemOnNodes
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 
-class PositionalHeadSystem:
+class PositionalHeadSystem(SystemOnNodes):
     """A positional model with a query-key matrix on the nodes of a grid (see `PositionalSystem`).
 
     Parameters
@@ -31,20 +31,6 @@ class PositionalHeadSystem:
     model : PositionalAttention
     grid : PositionGrid
     """
-
-    def __init__(self, model: PositionalAttention, grid: PositionGrid) -> None:
-        self.model = model
-        self.grid = grid
-
-    @property
-    def diffusion(self) -> float:
-        """Coefficient kappa of d_theta^2."""
-        return self.model.diffusion
-
-    @property
-    def bandwidth(self) -> int:
-        """Number of modes that the velocity depends on."""
-        return self.model.bandwidth
 
     @cached_property
     def turning(self) -> FloatArray:

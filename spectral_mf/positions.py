@@ -149,13 +149,8 @@ class PositionalAttention:
         }
 
 
-class PositionalSystem:
-    """A positional model on the nodes of a grid: from the moments at all nodes to the velocity at each.
-
-    With a query-key matrix, see `spectral_mf.positional_heads.PositionalHeadSystem`.
-
-    -sin x e^{β cos(x + ψ)} = Σ_k (i/2) (I_{k-1} e^{i(k-1)ψ} - I_{k+1} e^{i(k+1)ψ}) e^{ikx}: the phases belong to the
-    neighbours of mode k. Without rotary phases that is i k I_k / β.
+class SystemOnNodes:
+    """A positional model on the nodes of a grid.
 
     Parameters
     ----------
@@ -176,6 +171,21 @@ class PositionalSystem:
     def bandwidth(self) -> int:
         """Number of modes that the velocity depends on."""
         return self.model.bandwidth
+
+
+class PositionalSystem(SystemOnNodes):
+    """A positional model on the nodes of a grid: from the moments at all nodes to the velocity at each.
+
+    With a query-key matrix, see `spectral_mf.positional_heads.PositionalHeadSystem`.
+
+    -sin x e^{β cos(x + ψ)} = Σ_k (i/2) (I_{k-1} e^{i(k-1)ψ} - I_{k+1} e^{i(k+1)ψ}) e^{ikx}: the phases belong to the
+    neighbours of mode k. Without rotary phases that is i k I_k / β.
+
+    Parameters
+    ----------
+    model : PositionalAttention
+    grid : PositionGrid
+    """
 
     @cached_property
     def _averages(self) -> ComplexArray:

@@ -426,15 +426,21 @@ def test_ctrl_c_while_workers_start_is_said_without_a_traceback(tmp_path):
 
 
 def test_a_worker_that_is_killed_as_it_starts_gets_a_second_chance():
+    killed = []
+
     def kill_the_first():
-        while not (children := multiprocessing.active_children()):
+        deadline = time.monotonic() + 60.0
+        while not (children := multiprocessing.active_children()) and time.monotonic() < deadline:
             time.sleep(0.001)
-        children[0].kill()
+        for child in children[:1]:
+            child.kill()
+            killed.append(child.pid)
 
     killer = threading.Thread(target=kill_the_first)
     killer.start()
     with Processes(1) as workers:
         killer.join()
+        assert len(killed) == 1
         assert workers.executor.submit(abs, -3).result(timeout=60.0) == 3
     assert not multiprocessing.active_children()
 

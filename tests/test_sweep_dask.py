@@ -97,19 +97,21 @@ def test_a_scheduler_without_workers_gets_one_sentence():
 
 
 SCHEDULER = """
-import sys, time
+import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         print(cluster.scheduler_address, flush=True)
-        time.sleep(300)
+        sys.stdin.read()  # until it is killed, or the test ends
 """
 
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_killed_stops_the_sweep_which_goes_on_without_it(tmp_path):
     (tmp_path / "scheduler.py").write_text(SCHEDULER)
-    scheduler = subprocess.Popen([sys.executable, tmp_path / "scheduler.py"], stdout=subprocess.PIPE, text=True)
+    scheduler = subprocess.Popen(
+        [sys.executable, tmp_path / "scheduler.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     seen = []
 
     def kill(progress):

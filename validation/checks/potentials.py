@@ -149,13 +149,6 @@ def _clusters(radius: float, share: float, step: float = 0.02) -> tuple[float, B
     return first.value, continue_branch(first, "diffusion", (share * critical, 2.0 * critical), step=step)
 
 
-def _bend(branch: Branch) -> float:
-    """dκ/d(c_1²) where the branch begins, extrapolated from its first two points."""
-    one, two = (branch.order_parameter[1:3] ** 2).tolist()
-    bends = (branch.values[1:3] - branch.values[0]) / np.array([one, two])
-    return float((bends[0] * two - bends[1] * one) / (two - one))
-
-
 def bounded_confidence(p: Parameters) -> Finding:
     """Short-ranged attraction jumps to a cluster, long-ranged glides; with noise the free energy never rises."""
     comparisons = []
@@ -168,12 +161,12 @@ def bounded_confidence(p: Parameters) -> Finding:
                 within(f"κ/W_1 where the uniform density loses stability, r = {radius:g}",
                        critical / first, 1.0, absolute=p.tolerance),
                 within(f"dκ/d(c_1²) / W_1 where the branch begins, r = {radius:g}",
-                       _bend(branch) / first, bend, absolute=p.bend_tolerance * max(1.0, abs(bend))),
+                       bend(branch) / first, bend, absolute=p.bend_tolerance * max(1.0, abs(bend))),
                 equal(f"folds, r = {radius:g}", len(branch.of_kind("fold")), int(radius < p.turning_radius)),
             ]  # fmt: skip
             ax.plot(branch.values / first, branch.order_parameter, color=colour, label=f"r = {radius:g}")
         near = [p.turning_radius - p.distance, p.turning_radius + p.distance]
-        below, above = (_bend(_clusters(radius, 0.97, step=0.005)[1]) for radius in near)
+        below, above = (bend(_clusters(radius, 0.97, step=0.005)[1]) for radius in near)
         turning = near[0] + 2.0 * p.distance * below / (below - above)
         comparisons.append(
             within("radius at which the branch bends neither way", turning, p.turning_radius, absolute=p.distance**2)
