@@ -30,7 +30,7 @@ def _branches(beta: float, share: float, step: float = 0.02) -> tuple[Branch, Br
     return uniform, continue_branch(uniform.of_kind("branch")[0], "diffusion", limits, step=step)
 
 
-def bend(branch: Branch) -> float:
+def initial_bend(branch: Branch) -> float:
     """dκ/d(c_1²) where the branch begins, extrapolated from its first two points."""
     one, two = (branch.order_parameter[1:3] ** 2).tolist()
     bends = (branch.values[1:3] - branch.values[0]) / np.array([one, two])
@@ -49,12 +49,12 @@ def transition(p: Parameters) -> Finding:
                 within(f"κ β/I_1 where the uniform density loses stability, β = {beta:g}",
                        uniform.of_kind("branch")[0].value / first, 1.0, absolute=p.tolerance),
                 within(f"dκ/d(c_1²) × β/I_1 where the branch begins, β = {beta:g}",
-                       bend(clusters) / first, bend / first, absolute=p.bend_tolerance),
+                       initial_bend(clusters) / first, bend / first, absolute=p.bend_tolerance),
                 equal(f"folds, β = {beta:g}", len(clusters.of_kind("fold")), int(beta > p.tricritical_beta)),
             ]  # fmt: skip
             ax.plot(clusters.values / first, clusters.order_parameter, color=colour, label=f"β = {beta:g}")
         near = [p.tricritical_beta - p.distance, p.tricritical_beta + p.distance]
-        below, above = (bend(_branches(beta, 0.99, step=0.005)[1]) for beta in near)
+        below, above = (initial_bend(_branches(beta, 0.99, step=0.005)[1]) for beta in near)
         turning = near[0] + 2.0 * p.distance * below / (below - above)
         comparisons.append(
             within("β where the branch bends neither way", turning, p.tricritical_beta, absolute=p.distance**2)

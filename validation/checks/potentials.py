@@ -11,6 +11,7 @@ from spectral_mf.solvers.continuation import Branch, continue_branch
 from spectral_mf.solvers.stationary import stationary_state
 from spectral_mf.theory import free_energy
 from spectral_mf.validation.checks import closed_forms
+from spectral_mf.validation.checks.noise import initial_bend
 from spectral_mf.validation.claims import Parameters
 from spectral_mf.validation.drawing import THEORY, colours, legend, panel
 from spectral_mf.validation.findings import Finding, Picture, at_least, at_most, equal, within
@@ -161,12 +162,12 @@ def bounded_confidence(p: Parameters) -> Finding:
                 within(f"κ/W_1 where the uniform density loses stability, r = {radius:g}",
                        critical / first, 1.0, absolute=p.tolerance),
                 within(f"dκ/d(c_1²) / W_1 where the branch begins, r = {radius:g}",
-                       bend(branch) / first, bend, absolute=p.bend_tolerance * max(1.0, abs(bend))),
+                       initial_bend(branch) / first, bend, absolute=p.bend_tolerance * max(1.0, abs(bend))),
                 equal(f"folds, r = {radius:g}", len(branch.of_kind("fold")), int(radius < p.turning_radius)),
             ]  # fmt: skip
             ax.plot(branch.values / first, branch.order_parameter, color=colour, label=f"r = {radius:g}")
         near = [p.turning_radius - p.distance, p.turning_radius + p.distance]
-        below, above = (bend(_clusters(radius, 0.97, step=0.005)[1]) for radius in near)
+        below, above = (initial_bend(_clusters(radius, 0.97, step=0.005)[1]) for radius in near)
         turning = near[0] + 2.0 * p.distance * below / (below - above)
         comparisons.append(
             within("radius at which the branch bends neither way", turning, p.turning_radius, absolute=p.distance**2)
