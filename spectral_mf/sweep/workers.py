@@ -240,6 +240,8 @@ class DaskCluster:
             self._open.close()
 
     def _connect(self, distributed: Any) -> Any:
+        from spectral_mf.sweep.dask_client import DaskClient
+
         address = self._scheduler
         if address == LOCAL_CLUSTER:
             address = self._open.enter_context(
@@ -247,7 +249,7 @@ class DaskCluster:
             )
         try:
             with _silence():
-                return self._open.enter_context(distributed.Client(address, timeout=self._timeout))
+                return self._open.enter_context(DaskClient(address, timeout=self._timeout, set_as_default=False))
         except (OSError, TimeoutError, ValueError) as error:
             if isinstance(error, ValueError):
                 reason = f"{self._scheduler!r} is not the address of a scheduler ({error})"
