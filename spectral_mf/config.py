@@ -13,17 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic import ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
 from spectral_mf.config_errors import Refusal, explain
+from spectral_mf.config_section import FilePath, Integer, Number, Section
+from spectral_mf.config_section import FilePath, Integer, Number, Section
 from spectral_mf.config_values import (
     complex_by_mode,
-    integer,
     integer_or_word,
     kappa_and_mean,
     list_of_heads,
-    number,
-    path,
     row_of_numbers,
     switch,
 )
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-Number = Annotated[float, PlainValidator(number)]
-Integer = Annotated[int, PlainValidator(integer)]
-FilePath = Annotated[Path, PlainValidator(path)]
-
 INITIAL_STATES = ("tokens", "uniform_tokens", "modes", "von_mises", "white_noise")
 """Keys that name an initial state; a run has exactly one."""
 
@@ -52,12 +47,6 @@ _COMPANIONS = {
     "seed": ("uniform_tokens", "white_noise"),
 }
 """Keys that say more about an initial state, and the states that they belong to."""
-
-
-class Section(BaseModel):
-    """A section of a run file: unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ModelSection(Section):
@@ -223,6 +212,11 @@ class RunConfig(ModelConfig):
     time: TimeSection
     solver: SolverSection = SolverSection()
     output: OutputSection = OutputSection()
+
+    @property
+    def kind(self) -> str:
+        """What kind of run it is, which says what carries it out (see `spectral_mf.cli.carrying_out`)."""
+        return "density"
 
     def initial_measure(self) -> InitialState:
         """The initial measure, with a record of where it came from."""
