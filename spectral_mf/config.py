@@ -17,7 +17,6 @@ from pydantic import ConfigDict, Field, PlainValidator, ValidationError, model_v
 
 from spectral_mf.config_errors import Refusal, explain
 from spectral_mf.config_section import FilePath, Integer, Number, Section
-from spectral_mf.config_section import FilePath, Integer, Number, Section
 from spectral_mf.config_values import (
     complex_by_mode,
     integer_or_word,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_mf.carriers import carriers_in_use
+from spectral_mf.cli.carrying_out import PREPARATIONS
 from spectral_mf.cli.ending import explained
 from spectral_mf.cli.options import (
     Beta,
@@ -219,25 +220,13 @@ def solve(
 def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
     """Carry out a run with its rows going to `file`, and show how it goes on."""
     from spectral_mf.errors import StorageError
-    from spectral_mf.solvers import solve as run
 
     if file.is_file() and not config.output.overwrite:
         raise StorageError(f"{file} exists; choose another --output, or add --overwrite.")
-    model, times, initial = config.model(), config.times(), config.initial_measure()
-    settings: dict[str, Any] = config.solve_options()
-    heading = f"{model}\nfrom {initial.description}"
-    with explained(file), reporting(float(times[0]), float(times[-1]), heading=heading, quiet=quiet) as report:
-        trajectory: Trajectory = run(
-            model,
-            initial.measure,
-            times,
-            **settings,
-            output=file,
-            overwrite=config.output.overwrite,
-            provenance=initial.provenance,
-            progress=report,
-        )
-    return trajectory
+    run = PREPARATIONS[config.kind](config, file)
+    first, last = float(run.times[0]), float(run.times[-1])
+    with explained(file), reporting(first, last, heading=run.heading, quiet=quiet) as report:
+        return run.go(report)
 
 
 def summary(trajectory: Trajectory, seconds: float) -> str:
