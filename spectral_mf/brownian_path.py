@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_mf.arguments import integer_at_least, positive_number, random_generator, real_array
 from spectral_mf.errors import InputError
+from spectral_mf.wording import counted
 
 FloatArray = NDArray[np.float64]
 
@@ -89,6 +90,12 @@ class BrownianPath:
     def n_fields(self) -> int:
         """Number of motions."""
         return int(self.increments.shape[1])
+
+    @property
+    def description(self) -> str:
+        """Components, steps, end and origin in words."""
+        steps = f"{counted(self.n_fields, 'fields')}, path of {counted(self.n_steps, 'steps')} to t = {self.t_end:g}"
+        return f"{steps}, {self.origin or 'of unknown seed'}"
 
     @property
     def rates(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 _MISSING = {
     "model": "the inverse temperature is missing; give --beta, or beta in the section [model] of a run file.",
     "time": "the end time is missing; give --t-end, or t_end in the section [time] of a run file.",
+    "common_noise": "the number of the path's steps is missing; give n_steps in the section [common_noise].",
 }
 """Sentences for the sections that have a key without which there is no run."""
 
@@ -25,14 +26,25 @@ class Refusal(PydanticCustomError):
         return cls("not_one", "not exactly one", {"given": list(given), "allowed": list(allowed)})
 
     @classmethod
-    def of_another_model(cls, key: str, model: str, known: Sequence[str]) -> Refusal:
-        """Refuse a parameter that the model does not have."""
-        return cls("of_another_model", "of another model", {"key": key, "model": model, "known": list(known)})
+    def of_another_model(cls, key: str, model: str, known: Sequence[str], owners: Sequence[str]) -> Refusal:
+        """Refuse a parameter that the model does not have, and say which have it."""
+        context = {"key": key, "model": model, "known": list(known), "owners": list(owners)}
+        return cls("of_another_model", "of another model", context)
 
     @classmethod
     def missing_parameter(cls, key: str, model: str) -> Refusal:
         """Refuse a model that lacks a parameter."""
         return cls("missing_parameter", "missing", {"key": key, "model": model})
+
+    @classmethod
+    def exclusive(cls, given: Sequence[str]) -> Refusal:
+        """Refuse several of keys that exclude each other and may all be left out."""
+        return cls("exclusive", "exclusive", {"given": list(given)})
+
+    @classmethod
+    def of_another_kind(cls, section: str, key: str, reason: str) -> Refusal:
+        """Refuse a key (or "", a whole section) that says nothing about a run of this kind; of the whole run file."""
+        return cls("of_another_kind", "of another kind", {"section": section, "key": key, "reason": reason})
 
     @classmethod
     def out_of_place(cls, key: str, owners: Sequence[str], given: str) -> Refusal:
@@ -58,9 +70,10 @@ def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Ma
     """
     # A misspelt key is the cause, and the key that is then missing the symptom.
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
-    section = str(first["loc"][0])
-    key = str(first["loc"][1]) if len(first["loc"]) > 1 else ""
     value, context = first["input"], first.get("ctx", {})
+    place = first["loc"] or (context["section"], context["key"])  # a rule about several sections has no place
+    section = str(place[0])
+    key = str(place[1]) if len(place) > 1 else ""
 
     def name(key: str) -> str:
         return option_name(section, key) if key in options.get(section, {}) else f"{section}.{key}"
@@ -78,13 +91,16 @@ def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Ma
             return f"{context['model']} needs {key}; give {option_name(section, key)}, or {key} in the section [model]."
         case "of_another_model":
             known_keys = ", ".join(context["known"])
-            return (
-                f"{name(context['key'])} is no parameter of {context['model']}, which has {known_keys}; leave it out."
-            )
+            given = f"{name(context['key'])} is no parameter of {context['model']}, which has {known_keys}"
+            return f"{given}; leave it out, or give another type: {' or '.join(context['owners'])}."
         case "not_one" if not context["given"]:
             return f"the initial state is missing; give one of {_list(section, context['allowed'])}."
         case "not_one":
             return f"{' and '.join(name(k) for k in context['given'])} exclude each other; give one initial state."
+        case "exclusive":
+            return f"{' and '.join(name(k) for k in context['given'])} exclude each other; leave out one of them."
+        case "of_another_kind":
+            return f"{name(key) if key else f'section [{section}]'} {context['reason']}; leave it out."
         case "out_of_place":
             owners = _list(section, context["owners"])
             return f"{name(context['key'])} belongs to {owners}, not to {name(context['given'])}; leave it out."
@@ -106,8 +122,9 @@ def _list(section: str, keys: Sequence[str]) -> str:
 def _keys_by_section(schema: type[BaseModel]) -> dict[str, list[str]]:
     keys = {}
     for name, field in schema.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            keys[field.alias or name] = list(field.annotation.model_fields)
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section that may be left out is one or None
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                keys[field.alias or name] = list(kind.model_fields)
     return keys
 
 

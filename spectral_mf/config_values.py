@@ -6,6 +6,7 @@ Each function returns the value, or raises ValueError with what the value "is no
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,17 @@ def number(value: Any) -> float:
         except ValueError:
             pass
     raise ValueError("is not a number")
+
+
+def finite_number(value: Any) -> float:
+    """Float from a number or its text, neither infinite nor NaN."""
+    try:
+        given = number(value)
+    except ValueError:
+        given = math.nan
+    if not math.isfinite(given):
+        raise ValueError("is not a finite number")
+    return given
 
 
 def integer(value: Any) -> int:
@@ -68,6 +80,17 @@ def kappa_and_mean(value: Any) -> tuple[float, float]:
     raise ValueError("is not a concentration, or a concentration and a mean angle such as 4,1.5")
 
 
+def centre_and_width(value: Any) -> tuple[float, float]:
+    """Centre and width of a window from "0.3,0.05" or [0.3, 0.05]."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if isinstance(parts, (list, tuple)) and len(parts) == 2:
+        try:
+            return number(parts[0]), number(parts[1])
+        except ValueError:
+            pass
+    raise ValueError("is not a centre and a width; write them like [0.3, 0.05]")
+
+
 def row_of_numbers(value: Any) -> list[float]:
     """Row of numbers from "0,0.5,0.1" or a list."""
     parts = value.split(",") if isinstance(value, str) else value
@@ -77,6 +100,16 @@ def row_of_numbers(value: Any) -> list[float]:
         except ValueError:
             pass
     raise ValueError("is not a row of numbers; write it like 0,0.5,0.1")
+
+
+def rows_of_complex(value: Any) -> list[list[complex]]:
+    """Rows of complex numbers from a list of lists such as [[0, "0.5j"], [0, 0.5]]."""
+    if isinstance(value, (list, tuple)) and value and all(isinstance(row, (list, tuple)) and row for row in value):
+        try:
+            return [[_complex(entry) for entry in row] for row in value]
+        except (ValueError, TypeError):
+            pass
+    raise ValueError('is not a list of rows of complex numbers; write it like [[0, "0.5j"], [0, 0.5]]')
 
 
 def list_of_heads(value: Any) -> list[Any]:
@@ -115,12 +148,16 @@ def complex_by_mode(value: Any) -> dict[int, complex]:
 def _mode(pair: tuple[Any, ...]) -> tuple[int, complex]:
     try:
         k, moment = pair
-        if isinstance(moment, bool):
-            raise ValueError
-        return integer(k), complex(moment.replace(" ", "") if isinstance(moment, str) else moment)
+        return integer(k), _complex(moment)
     except (ValueError, TypeError):
         written = ":".join(str(part) for part in pair)
         raise ValueError(f"has {written!r}, which is not mode:moment; write it like 3:0.01,2:0.003+0.001j") from None
+
+
+def _complex(value: Any) -> complex:
+    if isinstance(value, bool):
+        raise ValueError
+    return complex(value.replace(" ", "") if isinstance(value, str) else value)
 
 
 def _whole(value: Any) -> int:

@@ -111,6 +111,19 @@ class VectorFields:
         half = 0.5 * finite_number("strength", strength)
         return cls(np.array([[0.0, 1j * half], [0.0, half]]))
 
+    @classmethod
+    def together(cls, parts: Sequence[VectorFields]) -> VectorFields:
+        """The fields of all parts, in their order.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        rows = [row for part in parts for row in part.coefficients]
+        longest = max((row.size for row in rows), default=0)
+        return cls(np.array([np.pad(row, (0, longest - row.size)) for row in rows]))
+
     @property
     def n_fields(self) -> int:
         """Number of fields, and of Brownian motions that they need."""

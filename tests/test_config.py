@@ -240,7 +240,7 @@ def test_the_record_of_an_initial_state_is_plain_json(initial):
         ({"model": {"bta": 5}}, "model.bta is not known; did you mean beta?"),
         ({"modle": {"beta": 5}}, "section [modle] is not known; did you mean [model]?"),
         ({"model": {"beta": 5, "zzz": 1}}, "model.zzz is not known; the keys of [model] are beta, normalization, diff"),
-        ({"zzz": {}}, "section [zzz] is not known; the sections are [model], [initial], [time], [solver], [output]."),
+        ({"zzz": {}}, "section [zzz] is not known; the sections are [model], [initial], [time], [solver], [output], ["),
         ({"beta": 5}, "beta stands outside a section; put it below a line [model]."),
         ({"solver": {"t_end": 5}}, "solver.t_end is not known; t_end belongs in the section [time]."),
         ({"solver": 5}, "solver = 5 is not a section; write its keys below a line [solver]."),

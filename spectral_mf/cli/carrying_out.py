@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_mf.cli.progress import Report
+from spectral_mf.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,5 +59,46 @@ def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
     return PreparedRun(f"{model}\nfrom {initial.description}", times, go)
 
 
-PREPARATIONS: dict[str, Callable[[RunConfig, Path], PreparedRun]] = {"density": prepare_density}
+def prepare_common_noise(config: RunConfig, file: Path) -> PreparedRun:
+    """One density that one Brownian path moves, with its rows going to `file`; tokens become a density."""
+    from spectral_mf.initial_state import prepare
+    from spectral_mf.solvers.common_noise import solve_common_noise
+
+    assert config.common_noise is not None
+    model, times, settings = config.model(), config.times(), config.solve_options()
+    _refuse_other_options(settings, solve_common_noise, "a run with common noise")
+    initial = prepare(config.initial, model)
+    fields = config.common_noise.fields()
+    path = config.common_noise.path(fields.n_fields, float(times[-1]))
+
+    def go(report: Report | None) -> Trajectory:
+        return solve_common_noise(
+            model,
+            initial.measure,
+            fields,
+            path,
+            times,
+            **settings,
+            output=file,
+            overwrite=config.output.overwrite,
+            provenance=initial.provenance,
+            progress=report,
+        )
+
+    heading = f"{model}\nfrom {initial.description}\nwith noise common to all tokens: {path.description}"
+    return PreparedRun(heading, times, go)
+
+
+def _refuse_other_options(settings: dict[str, Any], solver: Callable[..., Any], what: str) -> None:
+    """Refuse what `solve` takes and this solver does not."""
+    known = inspect.signature(solver).parameters
+    for key, value in settings.items():
+        if key not in known:
+            raise InputError(f"{key} = {value!r} says nothing about {what}; leave it out.")
+
+
+PREPARATIONS: dict[str, Callable[[RunConfig, Path], PreparedRun]] = {
+    "density": prepare_density,
+    "common_noise": prepare_common_noise,
+}
 """By kind of run."""

@@ -79,10 +79,7 @@ def _common_noise(configuration: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     from spectral_mf.brownian_path import BrownianPath
 
-    path = BrownianPath.from_dict(configuration["path"])
-    origin = path.origin or "of unknown seed"
-    steps = f"{counted(path.n_fields, 'fields')}, path of {counted(path.n_steps, 'steps')} to t = {path.t_end:g}"
-    return [("noise", f"common to all tokens, {steps}, {origin}")]
+    return [("noise", f"common to all tokens, {BrownianPath.from_dict(configuration['path']).description}")]
 
 
 def _range(low: int, high: int, kind: str) -> str:

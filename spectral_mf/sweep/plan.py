@@ -184,7 +184,10 @@ class SweepPlan:
             for i in range(len(axis.values)):
                 place = [0] * len(self.axes)
                 place[number] = i
-                initial = self._config(place).initial
+                config = self._config(place)
+                if config.kind != "density":
+                    raise InputError(f"section [{config.kind}] has no place in a sweep file; solve each run by itself.")
+                initial = config.initial
                 if initial.kind in _RANDOM and initial.seed is None:
                     raise InputError(
                         f"initial.{initial.kind} is random and has no seed, so no case could be repeated; "

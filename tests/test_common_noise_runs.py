@@ -1,0 +1,233 @@
+"""Run files with common noise: what the command line computes, stores, shows and refuses."""
+
+import numpy as np
+import pytest
+
+from spectral_mf import (
+    BrownianPath,
+    FourierDensity,
+    InputError,
+    SelfAttention,
+    Trajectory,
+    VectorFields,
+    solve_common_noise,
+)
+from spectral_mf.cli.app import run
+from spectral_mf.config import RunConfig
+from spectral_mf.sweep.plan import SweepPlan
+
+RUN = """
+[model]
+beta = 3.0
+diffusion = {diffusion}
+
+[initial]
+modes = {{ 1 = 0.2, 2 = "0.05j" }}
+
+[time]
+t_end = 1.0
+dt = 0.125
+
+[solver]
+rtol = 1e-9
+
+[output]
+store_modes = 70
+cells = 128
+
+[common_noise]
+{noise}
+"""
+PLANAR = "planar = 0.5\nn_steps = 16\nseed = 7"
+START = FourierDensity.from_modes({1: 0.2, 2: 0.05j})
+SECTIONS = {"model": {"beta": 3}, "initial": {"modes": {"1": 0.2}}, "time": {"t_end": 2}}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def command(capfd):
+    """Run a command in this process; its code, stdout and stderr."""
+
+    def call(*arguments):
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return code, *capfd.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a run file; its name."""
+
+    def make(noise=PLANAR, diffusion=0.0, name="run.toml"):
+        (tmp_path / name).write_text(RUN.format(noise=noise, diffusion=diffusion))
+        return name
+
+    return make
+
+
+def section(**keys):
+    return RunConfig.from_sections({**SECTIONS, "common_noise": keys}).common_noise
+
+
+# ------------------------------------------------------------------------------------------------------------- results
+
+
+@pytest.mark.parametrize("diffusion", [0.0, 0.1])
+def test_the_command_line_solves_as_python_does(command, write, diffusion):
+    code, shown, told = command("solve", write(diffusion=diffusion))
+    assert code == 0
+    path, summary = shown.splitlines()
+    assert path == "run.h5"
+    assert summary.startswith("9 rows, t = 0 to 1, spectral, at most ")
+    assert "with noise common to all tokens: 2 fields, path of 16 steps to t = 1, seed 7\n" in told
+    found = Trajectory.load("run.h5")
+    expected = solve_common_noise(
+        SelfAttention(3.0, diffusion=diffusion),
+        START,
+        VectorFields.planar(0.5),
+        BrownianPath.draw(2, 1.0, 16, 7),
+        np.linspace(0.0, 1.0, 9),
+        rtol=1e-9,
+        n_modes=70,
+        n_cells=128,
+    )
+    assert found.complete
+    np.testing.assert_array_equal(found.t, expected.t)
+    np.testing.assert_array_equal(found.moments, expected.moments)
+    np.testing.assert_array_equal(found.cells, expected.cells)
+    assert np.abs(found.moments[-1, 1] - found.moments[0, 1]) > 0.05
+
+
+def test_options_replace_keys_and_tokens_become_a_density(command, write, tmp_path):
+    np.save(tmp_path / "tokens.npy", START.sample(4000, seed=2).angles)
+    options = ("--tokens", "tokens.npy", "--method", "characteristics", "--smooth-modes", 8, "--t-end", 0.25)
+    assert command("solve", write(), *options, "-q", "-o", "tokens.h5") == (0, "tokens.h5\n", "")
+    found = Trajectory.load("tokens.h5")
+    assert found.t[-1] == 0.25
+    assert set(found.method) == {"characteristics"}
+    assert found.configuration["initial"]["smooth_modes"] == 8
+    assert found.configuration["path"]["t_end"] == 0.25  # that of the run
+
+
+def test_a_seed_that_is_not_given_is_drawn_shown_and_stored(command, write):
+    name = write("planar = 0.5\nn_steps = 4")
+    told = command("solve", name)[2]
+    first = BrownianPath.from_dict(Trajectory.load("run.h5").configuration["path"])
+    assert f"path of 4 steps to t = 1, {first.origin}\n" in told
+    seed = int(first.origin.removeprefix("seed "))
+    assert (first.increments == BrownianPath.draw(2, 1.0, 4, seed).increments).all()
+    assert command("solve", name, "--overwrite", "-q")[0] == 0
+    assert BrownianPath.from_dict(Trajectory.load("run.h5").configuration["path"]).origin != first.origin
+
+
+def test_fields_that_are_named_act_together():
+    made = section(coefficients=[["0.1", 0, "0.2+0.3j"], [0.0, 0.5, 0]], planar="0.4", rotation=0.7, n_steps=4)
+    theta = np.linspace(0.0, 6.0, 13)
+    expected = [
+        np.full(13, 0.7),
+        -0.4 * np.sin(theta),
+        0.4 * np.cos(theta),
+        0.1 + 0.4 * np.cos(2 * theta) - 0.6 * np.sin(2 * theta),
+        np.cos(theta),
+    ]
+    assert made.fields().at(theta) == pytest.approx(np.array(expected), abs=1e-14)
+
+
+def test_the_path_may_be_longer_than_the_run():
+    path = section(planar=0.5, n_steps=8, t_end="3", seed=1).path(2, 2.0)
+    assert (path.increments == BrownianPath.draw(2, 3.0, 8, 1).increments).all()
+    assert path.t_end == 3.0
+    assert section(planar=0.5, n_steps=8).path(2, 2.0).t_end == 2.0
+
+
+def test_pictures_are_drawn_of_it(command, write, tmp_path):
+    assert command("solve", write(), "-q")[0] == 0
+    kinds = ("overview", "density", "moments", "energy")
+    asked = [part for kind in kinds for part in ("--kind", kind)]
+    code, shown, _ = command("plot", "run.h5", *asked)
+    assert code == 0
+    assert all((tmp_path / name).stat().st_size > 5000 for name in shown.split())
+
+
+# ----------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"planar": 0.5}, "the number of the path's steps is missing; give n_steps in the section [common_noise]."),
+        ({"n_steps": 8}, "the section [common_noise] names no field; give rotation, planar or coefficients, or"),
+        ({"planr": 0.5, "n_steps": 8}, "common_noise.planr is not known; did you mean planar?"),
+        (
+            {"zzz": 0.5},
+            "common_noise.zzz is not known; the keys of [common_noise] are rotation, planar, coefficients, ",
+        ),
+        ({"planar": 0.5, "rtol": 1e-8}, "common_noise.rtol is not known; rtol belongs in the section [solver]."),
+        ({"planar": "x", "n_steps": 8}, "common_noise.planar = 'x' is not a finite number."),
+        ({"rotation": float("nan"), "n_steps": 8}, "common_noise.rotation = nan is not a finite number."),
+        ({"planar": True, "n_steps": 8}, "common_noise.planar = True is not a finite number."),
+        ({"planar": 0.5, "n_steps": 8.5}, "common_noise.n_steps = 8.5 is not an integer."),
+        ({"coefficients": [0, 1], "n_steps": 8}, "common_noise.coefficients = [0, 1] is not a list of rows of complex"),
+        ({"coefficients": [[True]], "n_steps": 8}, "common_noise.coefficients = [[True]] is not a list of rows"),
+        ({"coefficients": [], "n_steps": 8}, "common_noise.coefficients = [] is not a list of rows"),
+        ({"coefficients": [[0, "x"]], "n_steps": 8}, "common_noise.coefficients = [[0, 'x']] is not a list of rows"),
+    ],
+)
+def test_what_is_wrong_in_the_section_is_said_in_one_sentence(keys, sentence):
+    with pytest.raises(InputError) as caught:
+        section(**keys)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sections", "sentence"),
+    [
+        ({"common_noise": 5}, "common_noise = 5 is not a section; write its keys below a line [common_noise]."),
+        ({"comon_noise": {}}, "section [comon_noise] is not known; did you mean [common_noise]?"),
+        ({"planar": 0.5}, "planar stands outside a section; put it below a line [common_noise]."),
+    ],
+)
+def test_the_section_is_one_of_the_run_files(sections, sentence):
+    with pytest.raises(InputError) as caught:
+        RunConfig.from_sections({**SECTIONS, **sections})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("noise", "options", "says"),
+    [
+        (PLANAR, ("--symmetry", 1), "symmetry = 1 says nothing about a run with common noise; leave it out."),
+        (PLANAR, ("--order", 3), "order = 3 says nothing about a run with common noise; leave it out."),
+        (PLANAR, ("--method", "linear"), "method = 'linear' is unknown; choose one of auto, spectral, characteristics"),
+        (PLANAR, ("--method", "characteristics", "--diffusion", 0.1), "use --method spectral, or --diffusion 0"),
+        (PLANAR + "\nt_end = 0.5", (), "lies outside the path, which goes from 0 to 0.5; give times there"),
+        ("planar = 0.5\nn_steps = 0", (), "n_steps = 0 is not allowed; give an integer of at least 1."),
+        ("planar = 0.5\nn_steps = 4\nseed = -1", (), "seed = -1 is not allowed; give an integer >= 0."),
+        ("coefficients = [[0, 1], [1]]\nn_steps = 4", (), "fields are not rows of Fourier coefficients of one length"),
+        ('coefficients = [["1j", 1]]\nn_steps = 4', (), "field number 0 is not real"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_before_anything_is_computed(command, write, tmp_path, noise, options, says):
+    code, shown, told = command("solve", write(noise), *options)
+    assert (code, shown) == (2, "")
+    assert told.startswith("Error: ")
+    assert told.count("\n") == 1
+    assert says in told
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+@pytest.mark.parametrize("where", ["common_noise", "grid"])
+def test_a_sweep_does_not_leave_the_noise_out(where):
+    noise = {"common_noise": {"planar": 0.5, "n_steps": 8}}
+    varied = {"grid": {"model": {"beta": [1, 2]}}, **noise}
+    if where == "grid":
+        varied = {"grid": {"common_noise": {"planar": [0.1, 0.2]}}, "common_noise": {"n_steps": 8}}
+    with pytest.raises(InputError, match=r"section \[common_noise\] has no place in a sweep file"):
+        SweepPlan.from_sections({**SECTIONS, "model": {"beta": 3}, **varied})
