@@ -134,12 +134,13 @@ class DrivenSpectralSolver(SpectralSolver):
     def _coarser_grid(self) -> int:
         """Points of the coarsest grid that leaves out only what is far below the tail allowed."""
         needed = -(-self._driven_model.bandwidth // self._fold)
-        for size in self._sizes:
+        allowed = FAINT * self._tail_allowed * np.array(self._sizes_now)
+        for size in self._grids:
             kept = kept_modes(size)
             if size >= self.n_points:
                 break
             left_out = np.abs(self.moments[:, int(FREE * kept) :]).max(axis=1)
-            if kept >= needed and (left_out <= FAINT * self._tail_allowed * self._sizes_now).all():
+            if kept >= needed and (left_out <= allowed).all():
                 return size
         return self.n_points
 

@@ -8,6 +8,7 @@ allocated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,8 @@ class Dop853:
         State after the last accepted step.
     trial : ndarray of float64, shape (n,)
         State proposed by the last `attempt`.
+    ends : ndarray of float64, shape (3, n)
+        The trial, and the error estimates of order 5 and 3 of the last `attempt`.
     """
 
     def __init__(
@@ -61,15 +64,15 @@ class Dop853:
         self._rows = np.zeros((_N + 1, n))  # the state, then the stages k_1 .. k_12
         self._stages: list[FloatArray] = [self._rows[i] for i in range(_N + 1)]
         self._known = [self._rows[: i + 1] for i in range(_N + 1)]
-        self._coefficients = np.zeros((_N + 1, _N + 1))
-        self._coefficients[:, 0] = 1.0
-        self._stage_weights = self._coefficients[:_N, 1:]
-        self._end_weights = self._coefficients[_N, 1:]
-        self._weights = [self._coefficients[i, : i + 1] for i in range(_N + 1)]
-        self._errors = np.empty((2, n))
+        self._coefficients = np.zeros((_N + 3, _N + 1))
+        self._coefficients[: _N + 1, 0] = 1.0
+        self._step_weights = self._coefficients[:, 1:]
+        self._end_weights = self._coefficients[_N:]
+        self._weights = [self._coefficients[i, : i + 1] for i in range(_N)]
         self._work = np.empty(n)
         self._next_slope = np.empty(n)
-        self.trial: FloatArray = np.empty(n)
+        self.ends: FloatArray = np.empty((3, n))
+        self.trial: FloatArray = self.ends[0]
         self.y: FloatArray = self._stages[0]
         self.y[:] = y
         self._factor = factor
@@ -93,8 +96,7 @@ class Dop853:
 
     def attempt(self, h: float) -> FloatArray:
         """Try a step of size h: fills `trial` and returns the error estimates of order 5 and 3, shape (2, n)."""
-        np.multiply(tableau.STAGES, h, out=self._stage_weights)
-        np.multiply(tableau.WEIGHTS, h, out=self._end_weights)
+        np.multiply(_TABLEAU, h, out=self._step_weights)
         weights, known, rhs, factor = self._weights, self._known, self._rhs, self._factor
         *stages, work, trial, next_slope = self._seen
         if factor is not None:
@@ -107,14 +109,11 @@ class Dop853:
                 np.multiply(self._work, factor.decay[i], out=self._work)
                 rhs(work, stages[i + 1])
                 np.multiply(self._stages[i + 1], factor.growth[i], out=self._stages[i + 1])
-        np.dot(weights[_N], known[_N], out=self.trial)
-        np.dot(_ERRORS, known[_N], out=self._errors)
-        np.multiply(self._errors, h, out=self._errors)
+        np.dot(self._end_weights, known[_N], out=self.ends)
         if factor is not None:
-            np.multiply(self.trial, factor.total, out=self.trial)
-            np.multiply(self._errors, factor.total, out=self._errors)
+            np.multiply(self.ends, factor.total, out=self.ends)
         rhs(trial, next_slope)
-        return self._errors
+        return self.ends[1:]
 
     def accept(self) -> None:
         """Make the trial the state."""
@@ -122,9 +121,7 @@ class Dop853:
         self._stages[1][:] = self._next_slope
 
 
-_ERRORS = np.zeros((2, _N + 1))
-_ERRORS[0, 1:] = tableau.ERROR_5
-_ERRORS[1, 1:] = tableau.ERROR_3
+_TABLEAU = np.vstack([tableau.STAGES, tableau.WEIGHTS, tableau.ERROR_5, tableau.ERROR_3])
 
 
 class _IntegratingFactor:
@@ -150,23 +147,28 @@ class _IntegratingFactor:
 _Stored = tuple[RightHandSide, FloatArray, FloatArray, _IntegratingFactor | None, View | None]
 
 
-def error_norm(errors: FloatArray, scale: float | FloatArray) -> float:
+def error_norm(errors: FloatArray, scale: float) -> float:
     """Combined size of the two error estimates relative to `scale`, as in DOP853; at most 1 for an acceptable step.
 
     Parameters
     ----------
-    errors : ndarray of float64, shape (2, ..., n)
-        From `Dop853.attempt`, one row for each of several systems; overwritten.
-    scale : float or ndarray of float64, shape (...)
-        Error allowed in each system. Where it is 0, only a zero error is acceptable.
+    errors : ndarray of float64, shape (2, n)
+        From `Dop853.attempt`; overwritten.
+    scale : float
+        Error allowed. Where it is 0, only a zero error is acceptable.
 
     Returns
     -------
     float
-        The largest over the systems; nan if an error is not a number.
+        nan if an error is not a number.
     """
     np.abs(errors, out=errors)
-    fifth, third = np.maximum.reduce(errors, axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        combined = fifth / np.hypot(fifth, 0.1 * third) * (fifth / scale)
-    return float(np.max(combined, initial=0.0, where=fifth != 0.0))
+    fifth, third = np.maximum.reduce(errors, axis=-1).tolist()
+    return combined_error(fifth, third, scale)
+
+
+def combined_error(fifth: float, third: float, scale: float) -> float:
+    """`error_norm` of the largest error estimates of order 5 and 3."""
+    if fifth == 0.0:
+        return 0.0
+    return fifth / math.hypot(fifth, 0.1 * third) * (fifth / scale) if scale != 0.0 else math.inf

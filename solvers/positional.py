@@ -6,9 +6,10 @@ The nodes are a batch of the spectral method: the velocity at each is made of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +23,15 @@ from spectral_mf.position_grid import PositionGrid
 from spectral_mf.positional_heads import AnyPositionalSystem, PositionalHeadFields, positional_system
 from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.positions import PositionalAttention, PositionalFields
+from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
 from spectral_mf.solvers.position_nodes import NodeChoice
+from spectral_mf.solvers.positional_recording import PositionalRecord
 from spectral_mf.solvers.positivity import check_positive
 from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
+
+if TYPE_CHECKING:
+    from spectral_mf.storage.positional_file import PositionalFile
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -122,9 +128,8 @@ class PositionalSolver(SpectralSolver):
                 self.t,
             )
 
-    def _sizes_of(self, y: FloatArray) -> FloatArray:
-        sizes = super()._sizes_of(y)
-        return np.full_like(sizes, sizes.max())
+    def _measured_by(self, sizes: list[float]) -> list[float]:
+        return [max(sizes)] * len(sizes)
 
 
 def solve_positions(
@@ -137,6 +142,9 @@ def solve_positions(
     rtol: float = 1e-10,
     max_modes: int = 2048,
     n_modes: int | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    provenance: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> PositionalTrajectory:
     """Solve d_t mu_s + d_theta(mu_s V_s) = kappa d_theta^2 mu_s for all positions s in [0, 1].
@@ -159,6 +167,12 @@ def solve_positions(
         Largest number of modes in theta.
     n_modes : int, optional
         Modes stored; by default 64, or the kernel's bandwidth if larger.
+    output : path, optional
+        HDF5 file that rows go to as they are computed; readable at any moment, also after the process is killed.
+    overwrite : bool
+        Whether `output` may replace an existing file.
+    provenance : mapping, optional
+        Where the initial densities came from; stored with the run as plain JSON.
     progress : callable, optional
         Called with (time, modes in use, method) after each step.
 
@@ -172,7 +186,10 @@ def solve_positions(
     InputError
         If something given is not allowed. Nothing has been computed then.
     StoppedWithPositions
-        If the densities became too sharp before the end, in theta or in s; its `rows` holds what was computed.
+        If the densities became too sharp before the end, in theta or in s; its `rows` holds what was computed, and so
+        does the file.
+    StorageError
+        If the file cannot be written; its `trajectory` holds what was computed.
     """
     nodes = NodeChoice(n_positions, grading, number_from_to("rtol", rtol, 1e-13, 1e-2))
     _checked_model(model)
@@ -188,42 +205,48 @@ def solve_positions(
     stored = max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1)
     c = np.ascontiguousarray(start[:, :: options.fold])
     solver = PositionalSolver(positional_system(model, grid), float(t[0]), c, options)
-    rows = [_unfolded(solver.moments, options.fold, stored)]
-    sizes = [solver.n_modes]
-
-    def result(status: str) -> PositionalTrajectory:
-        configuration = {
-            "n_positions": grid.n_nodes,
-            "grading": grid.grading,
-            "rtol": options.rtol,
-            "max_modes": options.max_modes,
-            "symmetry": options.fold,
-            "times": t.tolist(),
-            "initial": {"description": repr(initial)},
-        }
-        modes = np.array(sizes, dtype=np.int64)
-        return PositionalTrajectory(model, grid, t[: len(rows)], np.array(rows), modes, configuration, status)
-
+    origin = dict(provenance or {"description": repr(initial)})
+    configuration = {
+        "rtol": options.rtol,
+        "max_modes": options.max_modes,
+        "symmetry": options.fold,
+        "times": t.tolist(),
+        "initial": origin,
+        "seed": origin.get("seed"),
+        "started": moment_now(),
+    }
+    record = PositionalRecord(model, grid, t, configuration, _file_for(output, overwrite))
     try:
+        record.add(_unfolded(solver.moments, options.fold, stored), solver.n_modes)
         for before, now in pairwise(t.tolist()):
             c = solver.moments.copy()
             solver.advance(now)
-            while finer := nodes.finer(grid, solver.moments, now):
-                move = grid.interpolation(finer.nodes)  # exact: the finer grid has these polynomials too
-                rows, c, grid = [move @ row for row in rows], move @ c, finer
-                solver = PositionalSolver(positional_system(model, grid), before, c, options)
+            while finer := nodes.finer(record.grid, solver.moments, now):
+                c = record.grid.interpolation(finer.nodes) @ c
+                record.refine(finer)
+                solver = PositionalSolver(positional_system(model, finer), before, c, options)
                 solver.advance(now)
-            rows.append(_unfolded(solver.moments, options.fold, stored))
-            sizes.append(solver.n_modes)
+            record.add(_unfolded(solver.moments, options.fold, stored), solver.n_modes)
     except ResolutionExhausted as stop:
         message = (
             f"at t = {stop.time:.6g} the density at a position has become too sharp for max_modes = "
             f"{options.max_modes}; raise max_modes, end the run earlier, or take tokens."
         )
-        raise StoppedWithPositions(message, stop.time, result(f"stopped early: {message}")) from stop
+        raise StoppedWithPositions(message, stop.time, record.end(f"stopped early: {message}")) from stop
     except StoppedEarly as stop:
-        raise StoppedWithPositions(str(stop), stop.time, result(f"stopped early: {stop}")) from stop
-    return result("complete")
+        raise StoppedWithPositions(str(stop), stop.time, record.end(f"stopped early: {stop}")) from stop
+    except BaseException as error:
+        record.end_by(error)
+        raise
+    return record.end("complete")
+
+
+def _file_for(output: str | Path | None, overwrite: bool) -> PositionalFile | None:
+    if output is None:
+        return None
+    from spectral_mf.storage.positional_file import PositionalFile
+
+    return PositionalFile.create(output, overwrite=overwrite)
 
 
 def solve_linear_positions(

@@ -7,6 +7,7 @@ solution collapses onto points exponentially fast, so every grid is exhausted in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
@@ -19,7 +20,7 @@ from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import GridFields, Model
 from spectral_mf.solvers.adaptive import AdaptiveSolver
-from spectral_mf.solvers.dop853 import Dop853, error_norm
+from spectral_mf.solvers.dop853 import Dop853, combined_error
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.trajectory import Snapshot, StepState
 
@@ -61,6 +62,40 @@ def grid_sizes(largest: int) -> list[int]:
 def kept_modes(n_points: int) -> int:
     """Largest mode carried on a grid."""
     return int(KEPT * (n_points // 2))
+
+
+def grids_allowed(options: MarchOptions) -> list[int]:
+    """Sizes of the grids on one period; InputError if `max_modes` allows none."""
+    sizes = grid_sizes(2 * options.max_modes // options.fold)
+    if not sizes:
+        raise InputError(
+            f"max_modes = {options.max_modes} is too small; allow at least {SMALLEST_GRID // 2 * options.fold}."
+        )
+    return sizes
+
+
+def first_grid(model: GridModel, c: ComplexArray, options: MarchOptions) -> int:
+    """Size of the grid that a stored state came from, or the smallest that holds the data and the kernel."""
+    sizes = grids_allowed(options)
+    stored = 2 * (int(c.shape[-1]) - 1)
+    if stored in sizes and not c[:, kept_modes(stored) + 1 :].any():
+        return stored
+    needed = max(int(np.flatnonzero(c.any(axis=0))[-1]), -(-model.bandwidth // options.fold))
+    for size in sizes:
+        if kept_modes(size) >= needed:
+            return size
+    raise InputError(
+        f"the initial density or the kernel has {needed * options.fold} modes, more than "
+        f"max_modes = {options.max_modes} can carry; raise max_modes to {2 * needed * options.fold}."
+    )
+
+
+def padded(c: ComplexArray, n_points: int) -> ComplexArray:
+    """Moments c_{fold j} as a grid of `n_points` points carries them; shape (B, n_points // 2 + 1)."""
+    kept = kept_modes(n_points)
+    state = np.zeros((c.shape[0], n_points // 2 + 1), dtype=np.complex128)
+    state[:, : min(kept + 1, c.shape[1])] = c[:, : kept + 1]
+    return state
 
 
 class GridModel(Protocol):
@@ -156,50 +191,42 @@ class SpectralSolver(AdaptiveSolver):
         self.unresolved: NDArray[np.bool_] = np.zeros(moments.shape[0], dtype=np.bool_)
         self._fold = options.fold
         self._tail_allowed = max(TAIL_SHARE * options.rtol, TAIL_FLOOR)
-        self._sizes = grid_sizes(2 * options.max_modes // options.fold)
-        if not self._sizes:
-            raise InputError(
-                f"max_modes = {options.max_modes} is too small; allow at least {SMALLEST_GRID // 2 * options.fold}."
-            )
-        self.n_points = self._first_size(moments)
+        self._grids = grids_allowed(options)
+        self.n_points = first_grid(model, moments, options)
         self._use_grid(moments)
         sizes, rates = self._sizes_now, self._sizes_of(self._stepper.slope)
-        fastest = int(np.argmax(np.divide(rates, sizes, out=np.zeros_like(rates), where=sizes > 0.0)))
-        self._start_control(step, float(sizes[fastest]), float(rates[fastest]))
-
-    def _first_size(self, c: ComplexArray) -> int:
-        """Size of the grid that a stored state came from, or the smallest that holds the data and the kernel."""
-        stored = 2 * (int(c.shape[-1]) - 1)
-        if stored in self._sizes and not c[:, kept_modes(stored) + 1 :].any():
-            return stored
-        needed = max(int(np.flatnonzero(c.any(axis=0))[-1]), -(-self.model.bandwidth // self._fold))
-        for size in self._sizes:
-            if kept_modes(size) >= needed:
-                return size
-        raise InputError(
-            f"the initial density or the kernel has {needed * self._fold} modes, more than "
-            f"max_modes = {self._options.max_modes} can carry; raise max_modes to {2 * needed * self._fold}."
-        )
+        fastest = max(range(len(sizes)), key=lambda i: rates[i] / sizes[i] if sizes[i] > 0.0 else 0.0)
+        self._start_control(step, sizes[fastest], rates[fastest])
 
     def _use_grid(self, c: ComplexArray) -> None:
         """Continue from moments c on a grid of `n_points` points."""
         n = self.n_points // 2 + 1
         kept = kept_modes(self.n_points)
         self._shape = (c.shape[0], n)
-        state = np.zeros(self._shape, dtype=np.complex128)
-        state[:, : min(kept + 1, c.shape[1])] = c[:, : kept + 1]
+        state = padded(c, self.n_points)
         self._rhs = self._right_hand_side(c.shape[0])
         damping = None
         if self.model.diffusion > 0.0:
             k = self._fold * np.minimum(np.arange(n), kept).astype(np.float64)
             damping = np.tile(np.repeat(self.model.diffusion * k**2, 2), c.shape[0])
         self._stepper = Dop853(self._rhs, state.view(np.float64).ravel(), damping, self._rhs.as_moments)
-        self._sizes_now = self._sizes_of(self._stepper.y)
         self._transport_limit = STABILITY_LIMIT / (self._fold * kept)
         self._damping_step = np.inf if damping is None else DAMPING_LIMIT / float(damping.max())
-        self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
-        self._tails_now = self._tails_of(self._stepper.y)
+        self._look_at_grid()
+        self._sizes_now = self._sizes_of(self._stepper.y)
+        self._tails_now = np.maximum.reduce(np.abs(self._rows(self._stepper.y)[:, self._tail]), axis=1).tolist()
         self._limit_step()
+
+    def _look_at_grid(self) -> None:
+        """Make what every step looks at: views of arrays that the stepper writes to, and room for absolute values."""
+        kept = kept_modes(self.n_points)
+        self._tail = slice(2 * int(0.92 * kept), 2 * (kept + 1))
+        states, slopes = (self._rows(y)[:, self._tail] for y in (self._stepper.y, self._stepper.slope))
+        self._tail_states = list(zip(states, slopes, strict=True))
+        self._magnitudes = np.empty_like(self._stepper.ends)
+        rows = self._magnitudes.reshape(3, self._shape[0], -1)
+        self._perturbed, self._tail_magnitudes = rows[:, :, 2:], rows[0, :, self._tail]
+        self._speeds = np.empty_like(self._rhs.fields.velocity)
 
     def _right_hand_side(self, n_densities: int) -> SpectralRightHandSide:
         """What moves the densities on the current grid."""
@@ -209,17 +236,18 @@ class SpectralSolver(AdaptiveSolver):
         """A state as one row a density, real and imaginary parts alternating; shape (B, 2 n)."""
         return y.reshape(self._shape[0], -1)
 
-    def _sizes_of(self, y: FloatArray) -> FloatArray:
-        """Size of each density's perturbation: largest component of its c_k, k >= 1; shape (B,)."""
-        return _largest(self._rows(y)[:, 2:])
+    def _sizes_of(self, y: FloatArray) -> list[float]:
+        """Size of each density's perturbation: largest component of its c_k, k >= 1."""
+        return self._measured_by(np.maximum.reduce(np.abs(self._rows(y)[:, 2:]), axis=1).tolist())
 
-    def _tails_of(self, y: FloatArray) -> FloatArray:
-        """Largest component of each density's last moments carried; shape (B,)."""
-        return _largest(self._rows(y)[:, self._tail])
+    def _measured_by(self, sizes: list[float]) -> list[float]:
+        """Sizes that each density's errors are measured by, from the sizes of the perturbations."""
+        return sizes
 
     def _limit_step(self) -> None:
         """Find the largest stable step at the state whose velocity is on the grid."""
-        speed = max(float(_largest(self._rhs.fields.velocity).max()), 1e-300)
+        np.abs(self._rhs.fields.velocity, out=self._speeds)
+        speed = max(float(np.maximum.reduce(self._speeds, axis=None)), 1e-300)
         self._largest_step = min(self._transport_limit / speed, self._damping_step)
 
     @property
@@ -241,9 +269,14 @@ class SpectralSolver(AdaptiveSolver):
         """Rates at which the energies grow, as integrals over the grid; shape (B,)."""
         return self._rhs.fields.dissipation()
 
+    def energy_rate_residual(self, model: Model) -> float:
+        """The residual of `Snapshot` of the first density."""
+        return _residual(model, self._rhs, self.moments[0], self.rates[0], self._fold)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take up a copied or pickled state; what lies on the grid is computed again."""
         self.__dict__.update(state)
+        self._look_at_grid()
         self._rhs.fields.evaluate(self.moments)
 
     def keep(self, wanted: NDArray[np.bool_]) -> None:
@@ -251,23 +284,38 @@ class SpectralSolver(AdaptiveSolver):
         self._use_grid(self.moments[wanted])
 
     def _error(self, errors: FloatArray) -> float:
-        self._sizes_next = self._sizes_of(self._stepper.trial)
-        self._perturbations = np.maximum(self._sizes_now, self._sizes_next)
-        return error_norm(errors.reshape(2, *self._perturbations.shape, -1), self._options.rtol * self._perturbations)
+        np.abs(self._stepper.ends, out=self._magnitudes)
+        sizes, fifths, thirds = np.maximum.reduce(self._perturbed, axis=-1).tolist()
+        self._sizes_next = self._measured_by(sizes)
+        self._perturbations = list(map(max, self._sizes_now, self._sizes_next))
+        largest = 0.0
+        for fifth, third, size in zip(fifths, thirds, self._perturbations, strict=True):
+            error = combined_error(fifth, third, self._options.rtol * size)
+            if not error <= largest:
+                largest = error
+                if math.isnan(error):
+                    break
+        return largest
 
     def _will_blur(self, h: float) -> bool:
-        allowed = self._tail_allowed * self._sizes_now
-        near = self._tails_now > NEAR * allowed
-        if not near.any() or self.n_points == self._sizes[-1]:
+        if self.n_points == self._grids[-1]:
             return False
-        tail, rate = (self._rows(y)[near, self._tail] for y in (self._stepper.y, self._stepper.slope))
-        growth = (tail * rate).sum(axis=1) / (tail * tail).sum(axis=1)
-        return bool((self._tails_now[near] * np.exp(np.minimum(h * growth, 100.0)) > allowed[near]).any())
+        for (state, slope), tail, size in zip(self._tail_states, self._tails_now, self._sizes_now, strict=True):
+            allowed = self._tail_allowed * size
+            if tail <= NEAR * allowed:
+                continue
+            square = float(np.dot(state, state))
+            growth = float(np.dot(state, slope)) / square if square > 0.0 else 0.0
+            if tail * math.exp(min(h * growth, 100.0)) > allowed:
+                return True
+        return False
 
     def _is_resolved(self) -> bool:
-        self._tails_next = self._tails_of(self._stepper.trial)
-        self.unresolved = self._tails_next > self._tail_allowed * self._perturbations
-        return not self.unresolved.any()
+        self._tails_next = np.maximum.reduce(self._tail_magnitudes, axis=-1).tolist()
+        allowed = self._tail_allowed
+        unresolved = [t > allowed * size for t, size in zip(self._tails_next, self._perturbations, strict=True)]
+        self.unresolved = np.array(unresolved)
+        return not any(unresolved)
 
     def _accepted(self) -> None:
         self._sizes_now = self._sizes_next
@@ -276,7 +324,7 @@ class SpectralSolver(AdaptiveSolver):
 
     def _refine(self) -> None:
         """Continue from the last accepted state on the next finer grid."""
-        finer = [size for size in self._sizes if size > self.n_points]
+        finer = [size for size in self._grids if size > self.n_points]
         if not finer:
             raise ResolutionExhausted(
                 f"at t = {self.t:.6g} the density has become too sharp for max_modes = {self._options.max_modes}; "
@@ -285,11 +333,6 @@ class SpectralSolver(AdaptiveSolver):
             )
         self.n_points = finer[0]
         self._use_grid(self.moments.copy())
-
-
-def _largest(rows: FloatArray) -> FloatArray:
-    """Largest size of an entry in each row."""
-    return np.asarray(np.maximum.reduce(np.abs(rows), axis=1))
 
 
 def march_spectral(model: Model, start: Snapshot, times: FloatArray, options: MarchOptions) -> Iterator[Snapshot]:
@@ -320,19 +363,27 @@ def _snapshots(solver: SpectralSolver, model: Model, times: FloatArray, fold: in
 
 def energy_rate_residual(model: Model, start: Snapshot, options: MarchOptions) -> float:
     """The residual of `Snapshot` for a state that no solver has touched yet."""
-    solver = SpectralSolver(model, start.t, folded_moments(start.measure, options.fold), options)
-    return _snapshot(solver, model, options.fold).energy_rate_residual
+    given = folded_moments(start.measure, options.fold)
+    n_points = first_grid(model, given, options)
+    moments = padded(given, n_points)
+    rhs = SpectralRightHandSide(model, n_points, options.fold)
+    rates = np.empty_like(moments)
+    rhs(moments, rates)
+    return _residual(model, rhs, moments[0], rates[0], options.fold)
+
+
+def _residual(model: Model, rhs: SpectralRightHandSide, moments: ComplexArray, rates: ComplexArray, fold: int) -> float:
+    growth = model.energy_rate(_unfold(moments, fold), _unfold(rates, fold))
+    return growth - float(rhs.fields.dissipation()[0])
 
 
 def _snapshot(solver: SpectralSolver, model: Model, fold: int) -> Snapshot:
-    moments = _unfold(solver.moments[0], fold)
-    growth = model.energy_rate(moments, _unfold(solver.rates[0], fold))
     return Snapshot(
         t=solver.t,
-        measure=FourierDensity.from_vector(moments.view(np.float64)),
+        measure=FourierDensity.from_vector(_unfold(solver.moments[0], fold).view(np.float64)),
         method=solver.method,
         n_modes=solver.n_modes,
-        energy_rate_residual=growth - float(solver.dissipation()[0]),
+        energy_rate_residual=solver.energy_rate_residual(model),
         step=solver.step,
     )
 
