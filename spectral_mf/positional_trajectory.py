@@ -51,6 +51,16 @@ class PositionalTrajectory:
         """Positions s at which the moments are known; shape (S,)."""
         return self.grid.nodes
 
+    @property
+    def complete(self) -> bool:
+        """Whether the run reached its last output time."""
+        return self.status == "complete"
+
+    @property
+    def method(self) -> NDArray[np.str_]:
+        """Method of each row, as a `Trajectory` has it: the spectral one; shape (n_times,)."""
+        return np.full(self.t.size, "spectral")
+
     def __len__(self) -> int:
         return self.t.size
 

@@ -35,11 +35,25 @@ def save_positional(trajectory: PositionalTrajectory, path: str | Path, *, overw
         If the file exists, or cannot be written.
     """
     place = checked_place(path, overwrite=overwrite)
+    write_positional(trajectory, place)
+    return place
+
+
+def write_positional(trajectory: PositionalTrajectory, place: Path) -> None:
+    """Put a whole file in a place that has been looked at, or leave what was there."""
     content = io.BytesIO()
     with h5py.File(content, "w", track_order=True) as file:
         _fill(file, trajectory)
     write_whole(place, content.getvalue())
-    return place
+
+
+def has_positions(path: str | Path) -> bool:
+    """Whether there is a file that `save_positional` wrote."""
+    try:
+        with h5py.File(Path(path).expanduser(), "r", locking=False) as file:
+            return _MARK in file.attrs
+    except OSError:
+        return False
 
 
 def load_positional(path: str | Path) -> PositionalTrajectory:
@@ -52,7 +66,7 @@ def load_positional(path: str | Path) -> PositionalTrajectory:
     """
     place = Path(path).expanduser()
     try:
-        with h5py.File(place, "r") as file:
+        with h5py.File(place, "r", locking=False) as file:
             version = file.attrs.get(_MARK)
             if version is None:
                 raise StorageError(f"{place} is not a run with positions; load other runs with Trajectory.load.")
