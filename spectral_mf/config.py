@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, PlainValidator, ValidationError, model_v
 
 from spectral_mf.config_common_noise import CommonNoiseSection
 from spectral_mf.config_errors import Refusal, explain
+from spectral_mf.config_positions import PositionsSection, refuse_foreign_to_positions
 from spectral_mf.config_section import FilePath, Integer, Number, Section
 from spectral_mf.config_values import (
     complex_by_mode,
@@ -27,7 +28,7 @@ from spectral_mf.config_values import (
     switch,
 )
 from spectral_mf.errors import InputError
-from spectral_mf.models import make_model, parameters_of
+from spectral_mf.models import POSITIONAL, make_model, make_positional_model, owners_of, parameters_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
     from spectral_mf.initial_state import InitialState
     from spectral_mf.model import Model
+    from spectral_mf.positional_start import PositionalState
+    from spectral_mf.positions import PositionalAttention
 
 Sections = Mapping[str, Mapping[str, Any]]
 
@@ -65,18 +68,27 @@ class ModelSection(Section):
     strength: Number | None = None
     radius: Number | None = None
     kept_modes: Integer | None = None
+    order: str | None = None
+    decay: Number | None = None
+    rotary: Number | None = None
+    query_key: Any = None  # the model says what is wrong with a matrix
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What is given, as `make_model` takes it."""
         return self.model_dump(exclude_none=True)
 
+    @property
+    def has_positions(self) -> bool:
+        """Whether there is a density for each position."""
+        return self.type in POSITIONAL
+
     @model_validator(mode="after")
     def _of_one_model(self) -> ModelSection:
         known, needed = parameters_of(self.type)
         for key in self.parameters:
             if key not in known and key != "type":
-                raise Refusal.of_another_model(key, self.type, known)
+                raise Refusal.of_another_model(key, self.type, known, owners_of(key))
         for key in needed:
             if getattr(self, key) is None:
                 raise Refusal.missing_parameter(key, self.type)
@@ -210,6 +222,8 @@ class RunConfig(ModelConfig):
     output : OutputSection
     common_noise : CommonNoiseSection or None
         What moves all tokens at once.
+    positions : PositionsSection
+        Of a model with positions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -219,10 +233,18 @@ class RunConfig(ModelConfig):
     solver: SolverSection = SolverSection()
     output: OutputSection = OutputSection()
     common_noise: CommonNoiseSection | None = None
+    positions: PositionsSection = PositionsSection()
+
+    @model_validator(mode="after")
+    def _positions_and_the_rest(self) -> RunConfig:
+        refuse_foreign_to_positions(self)
+        return self
 
     @property
     def kind(self) -> str:
         """What kind of run it is, which says what carries it out (see `spectral_mf.cli.carrying_out`)."""
+        if self.interaction.has_positions:
+            return "positions"
         return next((name for name in SECTIONS_OF_KINDS if getattr(self, name) is not None), "density")
 
     def initial_measure(self) -> InitialState:
@@ -230,6 +252,16 @@ class RunConfig(ModelConfig):
         from spectral_mf.initial_state import prepare
 
         return prepare(self.initial, self.model(), moves_points=self.solver.method in _METHODS_FOR_POINTS)
+
+    def positional_model(self) -> PositionalAttention:
+        """The model of a run with positions."""
+        return make_positional_model(self.interaction.parameters)
+
+    def positional_start(self) -> PositionalState:
+        """The initial densities of a run with positions, with a record of where they came from."""
+        from spectral_mf.positional_start import prepare_at_positions
+
+        return prepare_at_positions(self.initial, self.positions, self.positional_model())
 
     def times(self) -> NDArray[np.float64]:
         """Output times, the first being 0; InputError if an end time or interval is not allowed."""
@@ -243,6 +275,7 @@ class RunConfig(ModelConfig):
         """Keyword arguments of `spectral_mf.solve` that are given; its defaults hold for the rest."""
         named = self.solver.model_dump()
         named |= {"n_modes": self.output.store_modes, "n_cells": self.output.cells}
+        named |= self.positions.model_dump(include={"n_positions", "grading"})
         return {key: value for key, value in named.items() if value is not None}
 
 

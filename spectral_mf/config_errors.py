@@ -26,14 +26,25 @@ class Refusal(PydanticCustomError):
         return cls("not_one", "not exactly one", {"given": list(given), "allowed": list(allowed)})
 
     @classmethod
-    def of_another_model(cls, key: str, model: str, known: Sequence[str]) -> Refusal:
-        """Refuse a parameter that the model does not have."""
-        return cls("of_another_model", "of another model", {"key": key, "model": model, "known": list(known)})
+    def of_another_model(cls, key: str, model: str, known: Sequence[str], owners: Sequence[str]) -> Refusal:
+        """Refuse a parameter that the model does not have, and say which have it."""
+        context = {"key": key, "model": model, "known": list(known), "owners": list(owners)}
+        return cls("of_another_model", "of another model", context)
 
     @classmethod
     def missing_parameter(cls, key: str, model: str) -> Refusal:
         """Refuse a model that lacks a parameter."""
         return cls("missing_parameter", "missing", {"key": key, "model": model})
+
+    @classmethod
+    def exclusive(cls, given: Sequence[str]) -> Refusal:
+        """Refuse several of keys that exclude each other and may all be left out."""
+        return cls("exclusive", "exclusive", {"given": list(given)})
+
+    @classmethod
+    def of_another_kind(cls, section: str, reason: str) -> Refusal:
+        """Refuse a whole section, that does not go with the others; a rule about the whole run file."""
+        return cls("of_another_kind", "of another kind", {"section": section, "reason": reason})
 
     @classmethod
     def out_of_place(cls, key: str, owners: Sequence[str], given: str) -> Refusal:
@@ -59,9 +70,10 @@ def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Ma
     """
     # A misspelt key is the cause, and the key that is then missing the symptom.
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
-    section = str(first["loc"][0])
-    key = str(first["loc"][1]) if len(first["loc"]) > 1 else ""
     value, context = first["input"], first.get("ctx", {})
+    place = first["loc"] or (context["section"],)  # a rule about several sections has no place
+    section = str(place[0])
+    key = str(place[1]) if len(place) > 1 else ""
 
     def name(key: str) -> str:
         return option_name(section, key) if key in options.get(section, {}) else f"{section}.{key}"
@@ -79,13 +91,16 @@ def explain(errors: Sequence[ErrorDetails], schema: type[BaseModel], options: Ma
             return f"{context['model']} needs {key}; give {option_name(section, key)}, or {key} in the section [model]."
         case "of_another_model":
             known_keys = ", ".join(context["known"])
-            return (
-                f"{name(context['key'])} is no parameter of {context['model']}, which has {known_keys}; leave it out."
-            )
+            given = f"{name(context['key'])} is no parameter of {context['model']}, which has {known_keys}"
+            return f"{given}; leave it out, or give another type: {' or '.join(context['owners'])}."
         case "not_one" if not context["given"]:
             return f"the initial state is missing; give one of {_list(section, context['allowed'])}."
         case "not_one":
             return f"{' and '.join(name(k) for k in context['given'])} exclude each other; give one initial state."
+        case "exclusive":
+            return f"{' and '.join(name(k) for k in context['given'])} exclude each other; leave out one of them."
+        case "of_another_kind":
+            return f"section [{section}] {context['reason']}; leave it out."
         case "out_of_place":
             owners = _list(section, context["owners"])
             return f"{name(context['key'])} belongs to {owners}, not to {name(context['given'])}; leave it out."

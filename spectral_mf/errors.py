@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spectral_mf.positional_trajectory import PositionalTrajectory
     from spectral_mf.trajectory import Snapshot, Trajectory
 
 
@@ -25,11 +26,11 @@ class StorageError(InputError):
 
     Attributes
     ----------
-    trajectory : Trajectory or None
+    trajectory : Trajectory, PositionalTrajectory or None
         What had been computed when writing failed; None if nothing was lost.
     """
 
-    def __init__(self, message: str, trajectory: Trajectory | None = None) -> None:
+    def __init__(self, message: str, trajectory: Trajectory | PositionalTrajectory | None = None) -> None:
         super().__init__(message)
         self.trajectory = trajectory
 

@@ -12,6 +12,7 @@ from spectral_mf.errors import InputError
 
 if TYPE_CHECKING:
     from spectral_mf.model import Model
+    from spectral_mf.positions import PositionalAttention
 
 MODELS = {
     "SelfAttention": ("spectral_mf.self_attention", "SelfAttention"),
@@ -21,6 +22,9 @@ MODELS = {
     "HegselmannKrause": ("spectral_mf.pair_potential", "PairPotential.hegselmann_krause"),
 }
 """Module, and class or constructor in it; the last two make a `PairPotential`, and are stored as one."""
+
+POSITIONAL = {"PositionalAttention": ("spectral_mf.positions", "PositionalAttention")}
+"""Likewise, models with a density at each position, which are no `Model`: they have solvers and files of their own."""
 
 
 def parameters_of(name: str) -> tuple[list[str], list[str]]:
@@ -41,8 +45,30 @@ def make_model(parameters: Mapping[str, Any]) -> Model:
     Raises
     ------
     InputError
-        If there is no such model, or a parameter is unknown, missing, or not allowed.
+        If there is no such model, it has positions, or a parameter is unknown, missing, or not allowed.
     """
+    name = str(parameters.get("type", ""))
+    if name in POSITIONAL:
+        raise InputError(
+            f"model type = {name!r} has positions, which only 'spectral-mf solve' and spectral_mf.solve_positions "
+            "take; use one of these, or a model without positions."
+        )
+    model: Model = _made(parameters)
+    return model
+
+
+def make_positional_model(parameters: Mapping[str, Any]) -> PositionalAttention:
+    """Make a model with positions from its parameters, as `make_model` does one without."""
+    model: PositionalAttention = _made(parameters)
+    return model
+
+
+def owners_of(parameter: str) -> list[str]:
+    """Names of the models that have a parameter."""
+    return [name for name in (*MODELS, *POSITIONAL) if parameter in parameters_of(name)[0]]
+
+
+def _made(parameters: Mapping[str, Any]) -> Any:
     arguments = dict(parameters)
     name = str(arguments.pop("type", ""))
     known, needed = parameters_of(name)
@@ -52,21 +78,16 @@ def make_model(parameters: Mapping[str, Any]) -> Model:
         raise InputError(f"{name} has no {unknown[0]}; its parameters are {', '.join(known)}.")
     if missing:
         raise InputError(f"{name} needs {missing[0]}; give it.")
-    model: Model = _maker(name)(**arguments)
-    return model
+    return _maker(name)(**arguments)
 
 
 def _maker(name: str) -> Callable[..., Any]:
-    if name == "PositionalAttention":
-        raise InputError(
-            "model type = 'PositionalAttention' has positions, which are for Python only; use "
-            "spectral_mf.solve_positions."
-        )
-    if name not in MODELS:
-        near = difflib.get_close_matches(name, MODELS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(MODELS)}."
+    known = MODELS | POSITIONAL
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}."
         raise InputError(f"model type = {name!r} is unknown; {hint}")
-    module, path = MODELS[name]
+    module, path = known[name]
     found: Any = import_module(module)
     for part in path.split("."):
         found = getattr(found, part)

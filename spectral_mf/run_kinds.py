@@ -19,6 +19,13 @@ _AGAIN = {
 """What makes a run of another kind again."""
 
 
+POSITIONS_NOT_RESUMED = (
+    "a run with positions cannot be resumed; solve its run file again to the later time, with --overwrite or another "
+    "--output, or call spectral_mf.solve_positions again."
+)
+"""Why a run with positions is not gone on with, and what to do instead."""
+
+
 def why_not_resumed(configuration: Mapping[str, Any]) -> str | None:
     """Why a run cannot be resumed, and what to do instead, in one sentence; None if it can.
 

@@ -191,7 +191,11 @@ def test_tokens_become_a_density_without_growth_rates():
         ({"type": "Kuramto"}, "model type = 'Kuramto' is unknown; did you mean Kuramoto?"),
         (
             {"type": "PositionalAttention"},
-            "model type = 'PositionalAttention' has positions, which are for Python only; use spectral_mf.solve",
+            "the inverse temperature is missing; give --beta, or beta",
+        ),
+        (
+            {"type": "PositionalAttention", "beta": 5},
+            "model type = 'PositionalAttention' has positions, which only 'spectral-mf solve' and spectral_mf.so",
         ),
         ({"type": "zzz"}, "model type = 'zzz' is unknown; choose one of SelfAttention, Multi"),
         (

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectral_mf.config import RunConfig
+    from spectral_mf.positional_trajectory import PositionalTrajectory
     from spectral_mf.trajectory import Trajectory
+
+    AnyTrajectory = Trajectory | PositionalTrajectory
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class PreparedRun:
 
     heading: str
     times: NDArray[np.float64]
-    go: Callable[[Report | None], Trajectory]
+    go: Callable[[Report | None], AnyTrajectory]
 
 
 def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
@@ -89,6 +92,29 @@ def prepare_common_noise(config: RunConfig, file: Path) -> PreparedRun:
     return PreparedRun(heading, times, go)
 
 
+def prepare_positions(config: RunConfig, file: Path) -> PreparedRun:
+    """A density for each position, with its rows going to `file`."""
+    from spectral_mf.solvers.positional import solve_positions
+
+    model, times, settings = config.positional_model(), config.times(), config.solve_options()
+    _refuse_other_options(settings, solve_positions, "a run with positions")
+    initial = config.positional_start()
+
+    def go(report: Report | None) -> PositionalTrajectory:
+        return solve_positions(
+            model,
+            initial.densities,
+            times,
+            **settings,
+            output=file,
+            overwrite=config.output.overwrite,
+            provenance=initial.provenance,
+            progress=report,
+        )
+
+    return PreparedRun(f"{model}\nfrom {initial.description}", times, go)
+
+
 def _refuse_other_options(settings: dict[str, Any], solver: Callable[..., Any], what: str) -> None:
     """Refuse what `solve` takes and this solver does not."""
     known = inspect.signature(solver).parameters
@@ -100,5 +126,6 @@ def _refuse_other_options(settings: dict[str, Any], solver: Callable[..., Any], 
 PREPARATIONS: dict[str, Callable[[RunConfig, Path], PreparedRun]] = {
     "density": prepare_density,
     "common_noise": prepare_common_noise,
+    "positions": prepare_positions,
 }
 """By kind of run."""

@@ -23,6 +23,7 @@ from spectral_mf.run_kinds import why_not_resumed
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
+    from spectral_mf.positional_trajectory import PositionalTrajectory
     from spectral_mf.trajectory import RunInfo, Trajectory
 
 BAD_INPUT = 2
@@ -88,11 +89,9 @@ def explained(output: Path | None = None) -> Iterator[None]:
         yield
     except StoppedEarly as stop:
         print(f"Stopped early: {in_options(str(stop))}", file=sys.stderr)
-        if output is not None and stop.trajectory is not None:
-            rows = stop.trajectory
-            command = way_on(output, rows.info)
-            goes_on = "." if command is None else f"; '{command}' goes on."
-            print(f"{_kept_rows(len(rows), rows.t[-1], output)}{goes_on}", file=sys.stderr)
+        if output is not None:
+            kept = _kept_in(output) if stop.trajectory is None else _kept_of(stop.trajectory, output)
+            print(kept, end="\n" if kept else "", file=sys.stderr)
         raise typer.Exit(STOPPED_EARLY) from None
     except SpectralMFError as error:
         complain(str(error))
@@ -102,7 +101,7 @@ def explained(output: Path | None = None) -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         terminated = isinstance(interrupt, Terminated)
         kept = "" if output is None else _kept_in(output)
-        print(f"{'Terminated' if terminated else 'Interrupted'}.{kept}", file=sys.stderr)
+        print(f"{'Terminated' if terminated else 'Interrupted'}. {kept}".rstrip(), file=sys.stderr)
         raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
 
 
@@ -120,24 +119,34 @@ def way_on(path: Path, info: RunInfo) -> str | None:
     return None
 
 
+def _kept_of(rows: Trajectory, output: Path) -> str:
+    """What is kept of a run, and how to go on."""
+    return _kept_rows(len(rows), rows.t[-1], output, way_on(output, rows.info))
+
+
 def _kept_in(output: Path) -> str:
-    """What an interrupted run left in its file; nothing if it had not begun one."""
+    """What a run that did not reach its end left in its file; nothing if it had not begun one."""
     from spectral_mf.storage import read_info
+    from spectral_mf.storage.positional import has_positions, load_positional
 
     try:
+        if has_positions(output):
+            rows = load_positional(output)
+            return "" if rows.complete else _kept_rows(len(rows), rows.t[-1], output, None)
         known = read_info(output)
     except StorageError:
         return ""
     if known.info.complete or known.t.size == 0:
         return ""
-    return f" {_kept_rows(known.t.size, known.t[-1], output)}; '{way_on(output, known.info)}' goes on."
+    return _kept_rows(known.t.size, known.t[-1], output, way_on(output, known.info))
 
 
-def _kept_rows(number: int, last: float, output: Path) -> str:
-    return f"{counted(number, 'rows')} to t = {last:g} {'is' if number == 1 else 'are'} kept in {output}"
+def _kept_rows(number: int, last: float, output: Path, command: str | None) -> str:
+    kept = f"{counted(number, 'rows')} to t = {last:g} {'is' if number == 1 else 'are'} kept in {output}"
+    return f"{kept}." if command is None else f"{kept}; '{command}' goes on."
 
 
-def _rescue(trajectory: Trajectory) -> None:
+def _rescue(trajectory: Trajectory | PositionalTrajectory) -> None:
     """Save elsewhere what a full disk or a lost folder would lose, and say where."""
     from spectral_mf.storage import rescue
 

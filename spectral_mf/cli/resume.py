@@ -11,6 +11,8 @@ from spectral_mf.cli.ending import explained
 from spectral_mf.cli.options import Quiet, RunFile
 from spectral_mf.cli.progress import reporting
 from spectral_mf.cli.solve import summary
+from spectral_mf.errors import InputError
+from spectral_mf.run_kinds import POSITIONS_NOT_RESUMED
 
 
 def resume(
@@ -38,7 +40,10 @@ def resume(
     """
     from spectral_mf.solvers import resume as go_on
     from spectral_mf.storage import read_info
+    from spectral_mf.storage.positional import has_positions
 
+    if has_positions(file):
+        raise InputError(POSITIONS_NOT_RESUMED)
     known = read_info(file)
     reached = float(known.t[-1]) if known.t.size else 0.0
     planned = float(known.info.configuration["times"][-1])

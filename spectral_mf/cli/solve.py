@@ -28,8 +28,8 @@ from spectral_mf.cli.progress import reporting
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
+    from spectral_mf.cli.carrying_out import AnyTrajectory
     from spectral_mf.config import RunConfig
-    from spectral_mf.trajectory import Trajectory
 
 DEFAULT_OUTPUT = "run.h5"
 
@@ -217,7 +217,7 @@ def solve(
         print(summary(trajectory, time.perf_counter() - began))
 
 
-def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
+def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> AnyTrajectory:
     """Carry out a run with its rows going to `file`, and show how it goes on."""
     from spectral_mf.errors import StorageError
 
@@ -229,7 +229,7 @@ def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> Trajectory:
         return run.go(report)
 
 
-def summary(trajectory: Trajectory, seconds: float) -> str:
+def summary(trajectory: AnyTrajectory, seconds: float) -> str:
     """One line on what a run has computed."""
     methods = list(dict.fromkeys(str(name) for name in trajectory.method[1:]))
     computed = slice(1, None) if len(trajectory) > 1 else slice(None)  # no method computed the initial state

@@ -133,8 +133,8 @@ def _opened(path: str | Path) -> Iterator[h5py.File]:
             raise StorageError(f"{place} holds a sweep, not a run; read it with xarray or h5py, or give a run's file.")
         if "spectral_mf_positional_format" in file.attrs:
             raise StorageError(
-                f"{place} holds densities with positions, which the command line and Trajectory do not have; load it "
-                "with spectral_mf.PositionalTrajectory.load."
+                f"{place} holds densities with positions, which Trajectory and export do not have; load it with "
+                "spectral_mf.PositionalTrajectory.load, or as the NetCDF-4 file that it is."
             )
         if version is None:
             raise StorageError(f"{place} is an HDF5 file of another program; give a file written by spectral_mf.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 from spectral_mf.errors import StorageError
+from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.storage.image import RunImage
 from spectral_mf.storage.publishing import Claim, checked_place, write_whole
 from spectral_mf.storage.reading import check_run_file
@@ -144,7 +145,7 @@ def save_run(trajectory: Trajectory, path: str | Path, *, overwrite: bool = Fals
     return file.path
 
 
-def rescue(trajectory: Trajectory, name: str = "rescued") -> Path | None:
+def rescue(trajectory: Trajectory | PositionalTrajectory, name: str = "rescued") -> Path | None:
     """Save a trajectory whose own file could not be written to the folder for temporary files.
 
     Returns
@@ -154,6 +155,6 @@ def rescue(trajectory: Trajectory, name: str = "rescued") -> Path | None:
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix="spectral_mf-"))
-        return save_run(trajectory, folder / f"{Path(name).stem}.h5")
+        return trajectory.save(folder / f"{Path(name).stem}.h5")
     except (OSError, StorageError):
         return None

@@ -186,7 +186,9 @@ class SweepPlan:
                 place[number] = i
                 config = self._config(place)
                 if config.kind != "density":
-                    raise InputError(f"section [{config.kind}] has no place in a sweep file; solve each run by itself.")
+                    model = config.interaction
+                    what = f"model.type = {model.type!r}" if model.has_positions else f"section [{config.kind}]"
+                    raise InputError(f"{what} has no place in a sweep file; solve each run by itself.")
                 initial = config.initial
                 if initial.kind in _RANDOM and initial.seed is None:
                     raise InputError(
