@@ -302,8 +302,8 @@ class CascadeForcing:
         np.multiply(self._derivative, self._flux.spectrum[:, : self._n], out=out[1:])
 
     def rows(self, y: FloatArray) -> ComplexArray:
-        """A row of real and imaginary parts as the moments of orders 1 .. J + 1; shape (J + 1, K + 1)."""
-        return y.view(np.complex128).reshape(self._order + 1, self._n)
+        """Rows of real and imaginary parts as the moments of orders 1 .. J + 1; shape (..., J + 1, K + 1)."""
+        return y.view(np.complex128).reshape(*y.shape[:-1], self._order + 1, self._n)
 
 
 def march_cascade(

@@ -22,7 +22,7 @@ RightHandSide = Callable[[Any, Any], None]
 """Called with (y, out): writes f(y) into out."""
 
 View = Callable[[FloatArray], Any]
-"""How a right-hand side looks at a row of numbers: another shape or kind of the same memory."""
+"""How a right-hand side looks at rows of numbers, shape (..., n): another shape or kind of the same memory."""
 
 _N = tableau.N_STAGES
 
@@ -40,7 +40,7 @@ class Dop853:
         The diagonal L. Stages that lie earlier than the ones they use by up to 0.084 of a step amplify rounding by
         exp(0.084 L h): keep L h below about 40.
     view : callable, optional
-        Makes the arguments of `rhs` from arrays of shape (n,), without copying; called once for each array.
+        Makes the arguments of `rhs` from an array of rows of n numbers, without copying; called once.
 
     Attributes
     ----------
@@ -61,24 +61,22 @@ class Dop853:
     def _prepare(self, rhs: RightHandSide, y: FloatArray, factor: _IntegratingFactor | None, view: View | None) -> None:
         n = y.size
         self._rhs = rhs
-        self._rows = np.zeros((_N + 1, n))  # the state, then the stages k_1 .. k_12
-        self._stages: list[FloatArray] = [self._rows[i] for i in range(_N + 1)]
-        self._known = [self._rows[: i + 1] for i in range(_N + 1)]
+        rows = np.zeros((_N + 6, n))  # the state, the stages k_1 .. k_12, the ends, where a stage is taken, a slope
+        self._stages: list[FloatArray] = list(rows[: _N + 1])
+        self._known = [rows[: i + 1] for i in range(_N + 1)]
+        self.ends: FloatArray = rows[_N + 1 : _N + 4]
+        self.trial: FloatArray
+        self.trial, _, _, self._work, self._next_slope = rows[_N + 1 :]
         self._coefficients = np.zeros((_N + 3, _N + 1))
         self._coefficients[: _N + 1, 0] = 1.0
         self._step_weights = self._coefficients[:, 1:]
         self._end_weights = self._coefficients[_N:]
         self._weights = [self._coefficients[i, : i + 1] for i in range(_N)]
-        self._work = np.empty(n)
-        self._next_slope = np.empty(n)
-        self.ends: FloatArray = np.empty((3, n))
-        self.trial: FloatArray = self.ends[0]
         self.y: FloatArray = self._stages[0]
         self.y[:] = y
         self._factor = factor
         self._view = view
-        arrays = [*self._stages, self._work, self.trial, self._next_slope]
-        self._seen = arrays if view is None else [view(array) for array in arrays]  # a view a call would cost a fifth
+        self._seen = list(rows if view is None else view(rows))  # a view a call would cost a fifth
 
     def __getstate__(self) -> _Stored:
         """All that the next step needs; stages are views of one matrix, which a copy has to have of its own."""
@@ -98,7 +96,7 @@ class Dop853:
         """Try a step of size h: fills `trial` and returns the error estimates of order 5 and 3, shape (2, n)."""
         np.multiply(_TABLEAU, h, out=self._step_weights)
         weights, known, rhs, factor = self._weights, self._known, self._rhs, self._factor
-        *stages, work, trial, next_slope = self._seen
+        *stages, trial, _, _, work, next_slope = self._seen
         if factor is not None:
             factor.prepare(h)
         for i in range(1, _N):

@@ -149,8 +149,8 @@ class SpectralRightHandSide:
         np.multiply(self._derivative, self._flux_modes, out=out)
 
     def as_moments(self, y: FloatArray) -> ComplexArray:
-        """A row of real and imaginary parts as moments; shape (B, M // 2 + 1)."""
-        return y.view(np.complex128).reshape(self._flux_modes.shape)
+        """Rows of real and imaginary parts as moments; shape (..., B, M // 2 + 1)."""
+        return y.view(np.complex128).reshape(*y.shape[:-1], *self._flux_modes.shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Plans and views into their arrays are made anew, not copied."""
