@@ -80,6 +80,17 @@ def kappa_and_mean(value: Any) -> tuple[float, float]:
     raise ValueError("is not a concentration, or a concentration and a mean angle such as 4,1.5")
 
 
+def centre_and_width(value: Any) -> tuple[float, float]:
+    """Centre and width of a window from "0.3,0.05" or [0.3, 0.05]."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if isinstance(parts, (list, tuple)) and len(parts) == 2:
+        try:
+            return number(parts[0]), number(parts[1])
+        except ValueError:
+            pass
+    raise ValueError("is not a centre and a width; write them like [0.3, 0.05]")
+
+
 def row_of_numbers(value: Any) -> list[float]:
     """Row of numbers from "0,0.5,0.1" or a list."""
     parts = value.split(",") if isinstance(value, str) else value
