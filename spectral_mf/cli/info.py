@@ -15,6 +15,9 @@ from spectral_mf.run_kinds import COMMON_NOISE, why_not_resumed
 from spectral_mf.wording import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from spectral_mf.storage import RunSummary
 
 _SETTINGS = ("rtol", "max_modes", "step", "layer_step", "symmetry")
@@ -22,9 +25,10 @@ _SETTINGS = ("rtol", "max_modes", "step", "layer_step", "symmetry")
 
 def info(file: RunFile, as_json: Json = False) -> None:
     """Say what was solved, from where, how far, with what, and how to go on; also of a sweep."""
+    from spectral_mf.cli.positional_info import tell_of_positions
     from spectral_mf.cli.sweep_info import tell_of_sweep
 
-    if tell_of_sweep(file, as_json=as_json):
+    if tell_of_sweep(file, as_json=as_json) or tell_of_positions(file, as_json=as_json):
         return
     from spectral_mf.storage import is_claimed, read_info
 
@@ -35,16 +39,17 @@ def info(file: RunFile, as_json: Json = False) -> None:
         answer["being_written"] = being_written
         print(json.dumps(answer, indent=2, allow_nan=False))
         return
-    print(f"{file}: {_standing(known)}")
+    print(f"{file}: {rows_in_words(known.t, known.info.complete, _planned_end(known))}")
     for name, value in _entries(known, being_written):
         print(f"  {name:<9} {value}")
 
 
-def _standing(known: RunSummary) -> str:
-    rows = counted(known.t.size, "rows")
-    if known.t.size:
-        rows += f", t = {known.t[0]:g} to {known.t[-1]:g}"
-    return f"complete, {rows}" if known.info.complete else f"partial, {rows} of {_planned_end(known):g} planned"
+def rows_in_words(t: NDArray[np.float64], complete: bool, planned_end: float) -> str:
+    """Number and times of the rows of a run."""
+    rows = counted(t.size, "rows")
+    if t.size:
+        rows += f", t = {t[0]:g} to {t[-1]:g}"
+    return f"complete, {rows}" if complete else f"partial, {rows} of {planned_end:g} planned"
 
 
 def _entries(known: RunSummary, being_written: bool | None) -> list[tuple[str, str]]:
@@ -69,7 +74,7 @@ def _entries(known: RunSummary, being_written: bool | None) -> list[tuple[str, s
     history = str(known.attributes.get("history", known.attributes.get("source", "")))
     entries.append(("written", "; ".join(history.splitlines())))
     if not known.info.complete:
-        entries.append(("status", _status(known, being_written)))
+        entries.append(("status", status_in_words(known.info.status, being_written)))
     return [*entries, ("to go on", _going_on(known, being_written))]
 
 
@@ -86,10 +91,10 @@ def _range(low: int, high: int, kind: str) -> str:
     return counted(high, kind) if low == high else f"{low} to {high} {kind}"
 
 
-def _status(known: RunSummary, being_written: bool | None) -> str:
+def status_in_words(status: str, being_written: bool | None) -> str:
     """Why a run has not reached its end. A file that says `running` may be that of a run that was killed."""
-    if known.info.status != "running":
-        return known.info.status
+    if status != "running":
+        return status
     match being_written:
         case True:
             return "running"
@@ -102,7 +107,7 @@ def _status(known: RunSummary, being_written: bool | None) -> str:
 def _going_on(known: RunSummary, being_written: bool | None) -> str:
     if being_written:
         return "wait: a process is writing this file"
-    refusal = why_not_resumed(known.info.configuration)
+    refusal = why_not_resumed(known.info.configuration, complete=known.info.complete)
     if refusal is not None:
         return refusal
     return way_on(known.path, known.info) or "see status: the same run would stop again"

@@ -111,7 +111,7 @@ class RunImage:
         values: dict[str, Any] = {
             "Conventions": "CF-1.11",
             "title": f"Mean-field self-attention on the circle: {info.model!r}",
-            "history": _history(configuration),
+            "history": history_of(configuration),
             "source": f"spectral_mf {spectral_mf.__version__}",
             "spectral_mf_format": FORMAT,
             "status": info.status,
@@ -247,7 +247,7 @@ def _extend(dataset: h5py.Dataset, values: Any) -> None:
     dataset[n:] = values
 
 
-def _history(configuration: Mapping[str, Any]) -> str:
+def history_of(configuration: Mapping[str, Any]) -> str:
     """A line for the start of the run and for each time that it was taken up again, as the CF conventions want it.
 
     The oldest resumptions are left out where the attribute would become too large for HDF5.

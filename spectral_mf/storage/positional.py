@@ -17,6 +17,7 @@ from spectral_mf.harmonics import fourier_sum
 from spectral_mf.position_grid import PositionGrid
 from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.positions import PositionalAttention
+from spectral_mf.storage.image import history_of
 from spectral_mf.storage.publishing import checked_place, write_whole
 
 FORMAT = 1
@@ -96,6 +97,7 @@ def _fill(file: h5py.File, trajectory: PositionalTrajectory) -> None:
     file.attrs["Conventions"] = "CF-1.11"
     file.attrs["title"] = f"Mean-field self-attention on the circle with positions: {trajectory.model!r}"
     file.attrs["source"] = f"spectral_mf {spectral_mf.__version__}"
+    file.attrs["history"] = history_of(trajectory.configuration)
     file.attrs[_MARK] = FORMAT
     file.attrs["model"] = json.dumps(trajectory.model.to_dict())
     file.attrs["status"] = trajectory.status
