@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,170 +22,26 @@ from spectral_mf.brownian_path import BrownianPath
 from spectral_mf.errors import InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.flow_map import FlowMap
 from spectral_mf.fourier_density import FourierDensity
-from spectral_mf.harmonics import fourier_sum
+from spectral_mf.measure import Measure
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
 from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.auto import HAND_OVER_MODES
-from spectral_mf.solvers.characteristics import CharacteristicSolver, flow_of
-from spectral_mf.solvers.march import MarchOptions, Progress, no_progress
+from spectral_mf.solvers.characteristics import flow_of
+from spectral_mf.solvers.driven import DrivenCharacteristicSolver, DrivenSpectralSolver, follow
+from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
 from spectral_mf.solvers.positivity import check_positive, negative_by_error
 from spectral_mf.solvers.recording import record
-from spectral_mf.solvers.spectral import SpectralRightHandSide, SpectralSolver, kept_modes
+from spectral_mf.solvers.spectral import folded_moments
 from spectral_mf.symmetry import largest_fold
 from spectral_mf.trajectory import RunInfo, Snapshot, Trajectory
 from spectral_mf.vector_fields import VectorFields
 
 FloatArray = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 Method = Literal["auto", "spectral", "characteristics"]
 Calculus = Literal["stratonovich"]
 
 DEFAULT_MODES = 64
-
-FREE = 0.75
-"""Share of a coarser grid's modes beyond which hardly anything may be left: else it would soon be too coarse again."""
-
-FAINT = 0.1
-"""Share of the tail allowed that may be left out by going to a coarser grid."""
-
-
-class DrivenRightHandSide(SpectralRightHandSide):
-    """-i k F_k with the flux of V + Σ_j rates_j σ_j, of one density or of several, each with its own rates.
-
-    Parameters
-    ----------
-    model : Model
-    fields : VectorFields
-    rates : ndarray of float64, shape (B, n_fields)
-        dB/dt of each density's path.
-    n_points, fold : int
-        As for `SpectralRightHandSide`.
-    """
-
-    def __init__(self, model: Model, fields: VectorFields, rates: FloatArray, n_points: int, fold: int) -> None:
-        super().__init__(model, n_points, fold, rates.shape[0])
-        self._arguments = (model, fields, n_points, fold)
-        self._on_grid = fields.at(2.0 * np.pi / (fold * n_points) * np.arange(n_points))
-        self._drift = np.empty_like(self._velocity)
-        self.velocity: FloatArray = np.empty_like(self._velocity)
-        self.drive(rates)
-
-    def drive(self, rates: FloatArray) -> None:
-        """Take up other rates, shape (B, n_fields)."""
-        self._rates = rates
-        np.matmul(rates, self._on_grid, out=self._drift)
-
-    def __call__(self, c: ComplexArray, out: ComplexArray) -> None:
-        """Write the rates of the moments c into out; both of shape (B, M // 2 + 1). `velocity` is then that at c."""
-        self._evaluate(c)
-        np.add(self._velocity, self._drift, out=self.velocity)
-        np.multiply(self.velocity, self._density, out=self._flux)
-        self._forward()
-        np.multiply(self._derivative, self._flux_modes, out=out)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Plans and views into their arrays are made anew, not copied."""
-        model, fields, n_points, fold = self._arguments
-        return DrivenRightHandSide, (model, fields, self._rates, n_points, fold)
-
-
-class Driven(Protocol):
-    """A solver whose noise goes on at given rates until it is told others."""
-
-    t: float
-
-    def drive(self, rates: FloatArray) -> None:
-        """Take up rates dB/dt of each density, shape (B, n_fields)."""
-
-    def advance(self, t_end: float) -> None:
-        """Go on until exactly `t_end`."""
-
-
-class DrivenSpectralSolver(SpectralSolver):
-    """The spectral method for densities that common noise drives, each along its own path."""
-
-    def __init__(
-        self, model: Model, fields: VectorFields, t: float, moments: ComplexArray, options: MarchOptions
-    ) -> None:
-        self._driven_model, self._fields = model, fields
-        self._rates = np.zeros((moments.shape[0], fields.n_fields))
-        super().__init__(model, t, moments, options)
-
-    def _right_hand_side(self, n_densities: int) -> SpectralRightHandSide:
-        self._driven = DrivenRightHandSide(self._driven_model, self._fields, self._rates, self.n_points, self._fold)
-        return self._driven
-
-    def _limit_step(self) -> None:
-        speed = max(float(np.abs(self._driven.velocity).max()), 1e-300)
-        self._largest_step = min(self._transport_limit / speed, self._damping_step)
-
-    def drive(self, rates: FloatArray) -> None:
-        """Take up rates dB/dt, shape (B, n_fields); noise also smooths densities, and a coarser grid may do then."""
-        self._rates = rates
-        coarser = self._coarser_grid()
-        if coarser < self.n_points:
-            self.n_points = coarser
-            self._use_grid(self.moments.copy())
-            return
-        self._driven.drive(rates)
-        self._driven(self.moments, self._driven.as_moments(self._stepper.slope))
-        self._limit_step()
-
-    def _coarser_grid(self) -> int:
-        """Points of the coarsest grid that leaves out only what is far below the tail allowed."""
-        needed = -(-self._driven_model.bandwidth // self._fold)
-        allowed = FAINT * self._tail_allowed * np.array(self._sizes_now)
-        for size in self._grids:
-            kept = kept_modes(size)
-            if size >= self.n_points:
-                break
-            left_out = np.abs(self.moments[:, int(FREE * kept) :]).max(axis=1)
-            if kept >= needed and (left_out <= allowed).all():
-                return size
-        return self.n_points
-
-    def snapshot(self) -> Snapshot:
-        """The first density as it is stored."""
-        moments = np.zeros((self.moments.shape[1] - 1) * self._fold + 1, dtype=np.complex128)
-        moments[:: self._fold] = self.moments[0]
-        measure = FourierDensity.from_vector(moments.view(np.float64))
-        return Snapshot(self.t, measure, self.method, self.n_modes, step=self.step)
-
-
-class DrivenCharacteristicSolver(CharacteristicSolver):
-    """The flow map of a density that common noise drives; it goes through a collapse."""
-
-    def __init__(self, model: Model, fields: VectorFields, t: float, flow: FlowMap, options: MarchOptions) -> None:
-        self._fields = fields
-        self._drift = np.zeros(fields.bandwidth + 1, dtype=np.complex128)
-        super().__init__(model, t, flow, options)
-
-    def _rhs(self, y: FloatArray, out: FloatArray) -> None:
-        super()._rhs(y, out)
-        out += fourier_sum(self._drift, self._labels + y)
-
-    def drive(self, rates: FloatArray) -> None:
-        """Take up rates dB/dt, shape (1, n_fields)."""
-        self._drift = self._fields.combined(rates[0])
-        self._rhs(self._stepper.y, self._stepper.slope)
-
-
-def follow(solver: Driven, paths_times: FloatArray, rates: FloatArray, t_end: float) -> None:
-    """Carry a solver along its paths to exactly `t_end`.
-
-    Parameters
-    ----------
-    solver : Driven
-    paths_times : ndarray of float64, shape (n_steps + 1,)
-        Times between which the paths are straight.
-    rates : ndarray of float64, shape (n_steps, B, n_fields)
-        dB/dt of each density on each step.
-    """
-    while solver.t < t_end:
-        piece = int(np.searchsorted(paths_times, solver.t, side="right")) - 1
-        solver.drive(rates[piece])
-        solver.advance(min(float(paths_times[piece + 1]), t_end))
 
 
 def solve_common_noise(
@@ -277,7 +134,11 @@ def solve_common_noise(
         n_modes=max(DEFAULT_MODES, model.bandwidth) if n_modes is None else integer_at_least("n_modes", n_modes, 1),
         n_cells=integer_at_least("n_cells", n_cells, 4),
     )
-    snapshots = _snapshots(model, initial, fields, path, grid, options, method)
+    measure = flow_of(initial, model, options) if method == "characteristics" else initial
+    start = Snapshot(float(grid[0]), measure, method, initial.n_modes)
+    snapshots = march_common_noise(
+        model, start, grid, options, fields=fields, path=path, method=method, initial=initial
+    )
     if output is None:
         return record(info, [], snapshots, None)
     from spectral_mf.storage import RunFile
@@ -285,34 +146,83 @@ def solve_common_noise(
     return record(info, [], snapshots, RunFile.create(output, info, overwrite=overwrite))
 
 
-def _snapshots(
+def march_common_noise(
     model: Model,
-    initial: FourierDensity,
+    start: Snapshot,
+    times: FloatArray,
+    options: MarchOptions,
+    *,
     fields: VectorFields,
     path: BrownianPath,
-    grid: FloatArray,
-    options: MarchOptions,
     method: Method,
+    initial: Measure,
 ) -> Iterator[Snapshot]:
-    rates = path.rates[:, np.newaxis]
-    start = float(grid[0])
+    """Follow a density along its path (see `spectral_mf.solvers.march.March`).
+
+    Parameters
+    ----------
+    start : Snapshot
+        A `FourierDensity` or a `FlowMap`; a run goes on bit for bit from a row that is stored.
+    initial : Measure
+        The state that the run began with: how far Fourier modes are tried depends on it.
+    """
+    path.checked(times)
+    hands_over = method == "auto" and model.diffusion == 0.0
     solver: DrivenSpectralSolver | DrivenCharacteristicSolver
-    may_hand_over = method == "auto" and model.diffusion == 0.0
-    if method == "characteristics":
-        solver = DrivenCharacteristicSolver(model, fields, start, flow_of(initial, model, options), options)
+    if isinstance(start.measure, FlowMap):
+        solver = DrivenCharacteristicSolver(model, fields, start.t, start.measure, options, start.step)
     else:
-        enough = max(HAND_OVER_MODES, 4 * model.bandwidth, 2 * initial.n_modes, 4 * fields.bandwidth) * options.fold
-        limited = replace(options, max_modes=min(options.max_modes, enough)) if may_hand_over else options
-        moments = np.ascontiguousarray(initial.moments(initial.n_modes)[np.newaxis, :: options.fold])
-        solver = DrivenSpectralSolver(model, fields, start, moments, limited)
-    for t in grid:
+        enough = max(HAND_OVER_MODES, 4 * model.bandwidth, 2 * _top_mode(initial), 4 * fields.bandwidth) * options.fold
+        tried = replace(options, max_modes=min(options.max_modes, enough)) if hands_over else options
+        moments = folded_moments(start.measure, options.fold)
+        solver = DrivenSpectralSolver(model, fields, start.t, moments, tried, start.step)
+    return _snapshots(solver, model, fields, path, times, options if hands_over else None)
+
+
+def stored_march(configuration: Mapping[str, Any], initial: Measure) -> March:
+    """What goes on with a stored run.
+
+    Parameters
+    ----------
+    configuration : mapping
+        As stored with the run.
+    initial : Measure
+        Its first row.
+    """
+    return partial(
+        march_common_noise,
+        fields=VectorFields.from_dict(configuration["fields"]),
+        path=BrownianPath.from_dict(configuration["path"]),
+        method=configuration["solver"],
+        initial=initial,
+    )
+
+
+def _top_mode(measure: Measure) -> int:
+    """Largest mode that is not zero; 0 of what has no such."""
+    if not isinstance(measure, FourierDensity):
+        return 0
+    return int(np.flatnonzero(measure.moments(measure.n_modes))[-1])
+
+
+def _snapshots(
+    solver: DrivenSpectralSolver | DrivenCharacteristicSolver,
+    model: Model,
+    fields: VectorFields,
+    path: BrownianPath,
+    times: FloatArray,
+    beyond: MarchOptions | None,
+) -> Iterator[Snapshot]:
+    """March along the path; where Fourier modes end, the flow map goes on with the options `beyond`, if there are."""
+    rates = path.rates[:, np.newaxis]
+    for t in times:
         try:
             follow(solver, path.times, rates, float(t))
         except ResolutionExhausted as stop:
-            if not may_hand_over or isinstance(solver, DrivenCharacteristicSolver):
+            if beyond is None or isinstance(solver, DrivenCharacteristicSolver):
                 stop.snapshot = solver.snapshot()
                 raise
-            solver = _handed_over(model, fields, solver.snapshot(), options)
+            solver = _handed_over(model, fields, solver.snapshot(), beyond)
             follow(solver, path.times, rates, float(t))
         except StoppedEarly as stop:
             stop.snapshot = solver.snapshot()

@@ -14,15 +14,8 @@ from spectral_mf.errors import InputError, ResolutionExhausted, StoppedEarly
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
-from spectral_mf.solvers.common_noise import (
-    DEFAULT_MODES,
-    Calculus,
-    DrivenSpectralSolver,
-    check_calculus,
-    check_fields,
-    common_fold,
-    follow,
-)
+from spectral_mf.solvers.common_noise import DEFAULT_MODES, Calculus, check_calculus, check_fields, common_fold
+from spectral_mf.solvers.driven import DrivenSpectralSolver, follow
 from spectral_mf.solvers.ensemble import BLOCK
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.positivity import check_positive

@@ -21,6 +21,7 @@ from spectral_mf.output_times import interval_of, output_times, time_grid
 from spectral_mf.run_kinds import moment_now, why_not_resumed
 from spectral_mf.solvers.auto import march_auto
 from spectral_mf.solvers.characteristics import march_characteristics
+from spectral_mf.solvers.common_noise import stored_march
 from spectral_mf.solvers.linear import march_linear
 from spectral_mf.solvers.march import March, MarchOptions, Progress, no_progress
 from spectral_mf.solvers.positivity import check_positive
@@ -188,8 +189,8 @@ def resume(
     Raises
     ------
     InputError
-        If the run is of a kind that cannot be resumed (common noise, tokens), there is nothing left to compute, times
-        are not after the last row, or max_modes is not allowed.
+        If the run is of a kind that cannot be resumed (tokens), there is nothing left to compute, times are not after
+        the last row or, with common noise, not on the path, or max_modes is not allowed.
     StorageError
         If the file cannot be read or written.
     StoppedEarly
@@ -199,7 +200,7 @@ def resume(
 
     old = load_run(path)
     configuration = dict(old.configuration)
-    refusal = why_not_resumed(configuration)
+    refusal = why_not_resumed(configuration, complete=old.complete)
     if refusal is not None:
         raise InputError(refusal)
     planned = np.asarray(configuration["times"], dtype=np.float64)
@@ -219,7 +220,7 @@ def resume(
         fold=int(configuration["symmetry"]),
         progress=progress or no_progress,
     )
-    march = _march(configuration["method"], configuration.get("order"))
+    march = _march_again(configuration, old.rows[0].snapshot.measure)
     if configuration["method"] == "quasilinear":  # its orders are not stored, and cost little to compute again
         again = march(old.model, old.rows[0].snapshot, np.concatenate([old.t[1:], new]), options)
         snapshots: Iterator[Snapshot] = islice(again, len(old) - 1, None)
@@ -259,6 +260,13 @@ def _march(method: str, order: int | None) -> March:
     if method != "quasilinear":
         raise InputError(f'order = {order!r} belongs to method = "quasilinear", not to {method!r}; leave it out.')
     return partial(march_quasilinear, order=order)
+
+
+def _march_again(configuration: Mapping[str, Any], initial: Measure) -> March:
+    """The method of a stored run, whose first row is `initial`."""
+    if configuration["method"] == "common noise":
+        return stored_march(configuration, initial)
+    return _march(configuration["method"], configuration.get("order"))
 
 
 def _first_method(method: str, initial: Measure) -> str:

@@ -10,7 +10,6 @@ COMMON_NOISE = ("common noise", "common-noise particles")
 """What one Brownian path moves."""
 
 _AGAIN = {
-    "common noise": "spectral_mf.solve_common_noise",
     "common-noise particles": "spectral_mf.validation.common_noise_tokens.simulate_common_noise",
     "particles": "spectral_mf.validation.particles.simulate",
     "layers": "spectral_mf.validation.particles.simulate",
@@ -26,20 +25,30 @@ POSITIONS_NOT_RESUMED = (
 """Why a run with positions is not gone on with, and what to do instead."""
 
 
-def why_not_resumed(configuration: Mapping[str, Any]) -> str | None:
+def why_not_resumed(configuration: Mapping[str, Any], *, complete: bool) -> str | None:
     """Why a run cannot be resumed, and what to do instead, in one sentence; None if it can.
 
     Parameters
     ----------
     configuration : mapping
         As stored with the run.
+    complete : bool
+        Whether it has reached its end.
     """
     method = str(configuration.get("method"))
+    if method == "common noise":
+        end = float(configuration["path"]["t_end"])
+        if not complete or configuration["times"][-1] < end:
+            return None
+        return (
+            f"the run has come to the end of its path, t = {end:g}, and cannot be resumed; solve again on a path with "
+            "a later t_end."
+        )
     if method not in _AGAIN:
         return None
     if method in COMMON_NOISE:
         return (
-            f"a run with common noise cannot be resumed; call {_AGAIN[method]} again, on the stored path: "
+            f"a run of tokens cannot be resumed; call {_AGAIN[method]} again, on the stored path: "
             'BrownianPath.from_dict(trajectory.configuration["path"]).'
         )
     return f"a run of tokens cannot be resumed; call {_AGAIN[method]} again, from the same tokens."

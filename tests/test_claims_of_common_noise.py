@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_mf import VectorFields
-from spectral_mf.solvers.common_noise import DrivenRightHandSide
+from spectral_mf.solvers.driven import DrivenRightHandSide
 from spectral_mf.validation.claims import chosen_claims
 from spectral_mf.validation.common_noise_tokens import CommonNoiseTokenSolver
 

@@ -30,8 +30,8 @@ from spectral_mf import (
     solve_common_noise,
 )
 from spectral_mf.cli.app import run as run_command
-from spectral_mf.solvers.common_noise import DrivenRightHandSide
 from spectral_mf.solvers.common_noise_ensemble import StoppedEnsemble, solve_common_noise_ensemble
+from spectral_mf.solvers.driven import DrivenRightHandSide
 from spectral_mf.validation.common_noise_tokens import pair_distances, simulate_common_noise
 from spectral_mf.validation.noisy_particles import simulate_noisy
 from spectral_mf.validation.particles import simulate
@@ -403,13 +403,8 @@ def _tokens(**how):
     ("make", "again", "says"),
     [
         (
-            lambda: solve_common_noise(ATTENTION, START, PLANAR, PATH, 0.5),
-            r"solve_common_noise again, on the stored path: BrownianPath\.from_dict",
-            "common to all tokens, 2 fields, path of 32 steps to t = 1, seed 7",
-        ),
-        (
             lambda: simulate_common_noise(ATTENTION, START.sample(5, seed=2), PLANAR, PATH, [0.0, 0.5]),
-            "simulate_common_noise again, on the stored path",
+            r"simulate_common_noise again, on the stored path: BrownianPath\.from_dict",
             "common to all tokens, 2 fields, path of 32 steps to t = 1, seed 7",
         ),
         (_tokens, r"particles\.simulate again, from the same tokens", "rtol 1e-08, symmetry 1"),

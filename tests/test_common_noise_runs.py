@@ -10,6 +10,7 @@ from spectral_mf import (
     SelfAttention,
     Trajectory,
     VectorFields,
+    resume,
     solve_common_noise,
 )
 from spectral_mf.cli.app import run
@@ -153,6 +154,105 @@ def test_pictures_are_drawn_of_it(command, write, tmp_path):
     code, shown, _ = command("plot", "run.h5", *asked)
     assert code == 0
     assert all((tmp_path / name).stat().st_size > 5000 for name in shown.split())
+
+
+# ------------------------------------------------------------------------------------------------------------ going on
+
+
+def same_rows(one, other):
+    np.testing.assert_array_equal(one.t, other.t)
+    np.testing.assert_array_equal(one.method, other.method)
+    np.testing.assert_array_equal(one.n_modes, other.n_modes)
+    np.testing.assert_array_equal(one.moments, other.moments)
+    np.testing.assert_array_equal(one.cells, other.cells)
+
+
+@pytest.mark.parametrize("diffusion", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "noise", [PLANAR, "rotation = 1.0\nn_steps = 7\nseed = 2", "planar = 2\nn_steps = 9\nseed = 2"]
+)
+def test_a_run_is_gone_on_with_bit_for_bit(command, write, noise, diffusion):
+    name = write(noise + "\nt_end = 1.0", diffusion)
+    assert command("solve", name, "--t-end", 0.5, "-q", "-o", "parts.h5")[0] == 0
+    assert "spectral-mf resume parts.h5 --t-end TIME\n" in command("info", "parts.h5")[1]
+    code, shown, _ = command("resume", "parts.h5", "--t-end", 1)
+    assert code == 0
+    assert shown.startswith("parts.h5\n9 rows, t = 0 to 1, ")
+    assert command("solve", name, "-q", "-o", "one.h5")[0] == 0
+    same_rows(Trajectory.load("parts.h5"), Trajectory.load("one.h5"))
+
+
+@pytest.mark.parametrize(
+    ("method", "first", "last"),
+    [("auto", 1.5, "spectral"), ("auto", 3.0, "characteristics"), ("characteristics", 1.5, "characteristics")],
+)
+def test_a_run_goes_on_through_a_collapse_bit_for_bit(tmp_path, method, first, last):
+    """Rows lie within the path's steps too; from the first part on, Fourier modes are left behind before or after."""
+    start = FourierDensity.von_mises(40.0)  # more modes than the smallest grid has
+    given = (SelfAttention(4.0), start, VectorFields.planar(0.5), BrownianPath.draw(2, 4.0, 60, 2))
+    times = np.linspace(0.0, 4.0, 9)
+    whole = solve_common_noise(*given, times, method=method, rtol=1e-8)
+    file = tmp_path / "parts.h5"
+    part = solve_common_noise(*given, times[times <= first], method=method, rtol=1e-8, output=file)
+    assert part.method[-1] == last
+    assert whole.method[-1] == "characteristics"
+    same_rows(resume(file, times[times > first]), whole)
+
+
+def test_an_interrupted_run_goes_on_to_its_end(command, write):
+    def stop(t, n_modes, method):
+        if t > 0.6:
+            raise KeyboardInterrupt
+
+    path = BrownianPath.draw(2, 1.0, 16, 7)
+    with pytest.raises(KeyboardInterrupt):
+        solve_common_noise(
+            SelfAttention(3.0), START, VectorFields.planar(0.5), path, np.linspace(0.0, 1.0, 9), rtol=1e-9,
+            n_modes=70, n_cells=128, output="run.h5", progress=stop,
+        )  # fmt: skip
+    assert len(Trajectory.load("run.h5")) == 5
+    assert "  to go on  spectral-mf resume run.h5\n" in command("info", "run.h5")[1]
+    assert command("resume", "run.h5", "-q") == (0, "run.h5\n", "")
+    assert command("solve", write(), "-q", "-o", "one.h5")[0] == 0
+    same_rows(Trajectory.load("run.h5"), Trajectory.load("one.h5"))
+
+
+def test_a_run_out_of_modes_goes_on_with_more(command, write):
+    noise = ("planar = 3.0\nn_steps = 32\nseed = 3", 1e-4)
+    code, _, told = command("solve", write(*noise), "--max-modes", 64)
+    assert code == 3
+    assert "'spectral-mf resume run.h5 --max-modes 128' goes on." in told
+    assert command("resume", "run.h5", "--max-modes", 4096, "-q")[0] == 0
+    assert command("solve", write(*noise), "--max-modes", 4096, "-q", "-o", "one.h5")[0] == 0
+    same_rows(Trajectory.load("run.h5"), Trajectory.load("one.h5"))
+
+
+def test_a_run_at_the_end_of_its_path_is_over(command, write, tmp_path):
+    assert command("solve", write(), "-q")[0] == 0
+    before = (tmp_path / "run.h5").read_bytes()
+    says = (
+        "the run has come to the end of its path, t = 1, and cannot be resumed; solve again on a path with a later t_"
+    )
+    for arguments in ((), ("--t-end", 2)):
+        code, shown, told = command("resume", "run.h5", *arguments)
+        assert (code, shown) == (2, "")
+        assert told.startswith("Error: " + says)
+    assert says in command("info", "run.h5")[1]
+    assert (tmp_path / "run.h5").read_bytes() == before
+
+
+def test_a_run_does_not_go_beyond_its_path(command, write, tmp_path):
+    assert command("solve", write(PLANAR + "\nt_end = 1.5"), "-q")[0] == 0
+    before = (tmp_path / "run.h5").read_bytes()
+    code, shown, told = command("resume", "run.h5", "--t-end", 2)
+    assert (code, shown) == (2, "")
+    assert "lies outside the path, which goes from 0 to 1.5" in told
+    assert (tmp_path / "run.h5").read_bytes() == before
+
+
+def test_a_path_twice_as_long_with_steps_twice_as_many_begins_likewise():
+    short, long = (section(planar=1, n_steps=n, t_end=t, seed=7).path(2, 9.0) for n, t in ((16, 0.7), (32, 1.4)))
+    assert (long.increments[:16] == short.increments).all()
 
 
 # ----------------------------------------------------------------------------------------------------------- bad input

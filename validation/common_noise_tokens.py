@@ -23,8 +23,9 @@ from spectral_mf.model import Model
 from spectral_mf.output_times import time_grid
 from spectral_mf.run_kinds import moment_now
 from spectral_mf.solvers.adaptive import AdaptiveSolver
-from spectral_mf.solvers.common_noise import check_calculus, check_fields, follow
+from spectral_mf.solvers.common_noise import check_calculus, check_fields
 from spectral_mf.solvers.dop853 import Dop853, error_norm
+from spectral_mf.solvers.driven import follow
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.trajectory import Row, RunInfo, Snapshot, Trajectory, nonnegative_cells
 from spectral_mf.validation.fast_sums import token_moments

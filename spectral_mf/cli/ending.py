@@ -107,14 +107,14 @@ def explained(output: Path | None = None) -> Iterator[None]:
 
 def way_on(path: Path, info: RunInfo) -> str | None:
     """The command that goes on with a run; None if none gets it any further."""
-    if why_not_resumed(info.configuration) is not None:
+    if why_not_resumed(info.configuration, complete=info.complete) is not None:
         return None
     command = f"spectral-mf resume {shlex.quote(str(path))}"
     if info.complete:
         return f"{command} --t-end TIME"
     if not info.status.startswith("stopped early"):
         return command
-    if info.configuration.get("method") == "spectral" and "raise max_modes" in info.status:
+    if info.configuration.get("method") in ("spectral", "common noise") and "raise max_modes" in info.status:
         return f"{command} --max-modes {2 * int(info.configuration['max_modes'])}"
     return None
 
