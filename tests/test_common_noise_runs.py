@@ -182,15 +182,22 @@ def test_a_run_is_gone_on_with_bit_for_bit(command, write, noise, diffusion):
     same_rows(Trajectory.load("parts.h5"), Trajectory.load("one.h5"))
 
 
+BROAD, SHARP = FourierDensity.von_mises(40.0), FourierDensity(0.95 ** np.arange(401))
+
+
 @pytest.mark.parametrize(
-    ("method", "first", "last"),
-    [("auto", 1.5, "spectral"), ("auto", 3.0, "characteristics"), ("characteristics", 1.5, "characteristics")],
+    ("start", "method", "t_end", "first", "last"),
+    [
+        (BROAD, "auto", 4.0, 1.5, "spectral"),
+        (BROAD, "auto", 4.0, 3.0, "characteristics"),
+        (BROAD, "characteristics", 4.0, 1.5, "characteristics"),
+        (SHARP, "auto", 0.4, 0.3, "spectral"),  # how far Fourier modes are tried depends on the modes of the start
+    ],
 )
-def test_a_run_goes_on_through_a_collapse_bit_for_bit(tmp_path, method, first, last):
-    """Rows lie within the path's steps too; from the first part on, Fourier modes are left behind before or after."""
-    start = FourierDensity.von_mises(40.0)  # more modes than the smallest grid has
+def test_a_run_goes_on_through_a_collapse_bit_for_bit(tmp_path, start, method, t_end, first, last):
+    """Rows lie within the path's steps too, and the parts meet before or after Fourier modes are left behind."""
     given = (SelfAttention(4.0), start, VectorFields.planar(0.5), BrownianPath.draw(2, 4.0, 60, 2))
-    times = np.linspace(0.0, 4.0, 9)
+    times = np.linspace(0.0, t_end, 9)
     whole = solve_common_noise(*given, times, method=method, rtol=1e-8)
     file = tmp_path / "parts.h5"
     part = solve_common_noise(*given, times[times <= first], method=method, rtol=1e-8, output=file)
