@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectral_mf.model import Model
+from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.trajectory import Trajectory
 from spectral_mf.wording import counted
 
@@ -30,6 +31,17 @@ def title(trajectory: Trajectory) -> str:
     first, *matrices = _lines(trajectory.model)
     times = f"t = {trajectory.t[0]:g} to {trajectory.t[-1]:g}"
     return "\n".join([f"{first}{driven}, {times} ({methods}{state})", *matrices])
+
+
+def positional_title(run: PositionalTrajectory) -> str:
+    """Model and times of a run with positions; a matrix on a line of its own."""
+    model = run.model
+    parts = [f"{_KINDS[model.normalization]}, {model.order}, β = {model.beta:g}"]
+    given = (("λ", model.decay), ("ω", model.rotary), ("κ", model.diffusion))
+    parts += [f"{name} = {value:g}" for name, value in given if value]
+    state = "" if run.complete else " (partial)"
+    first = f"{', '.join(parts)}, {run.grid.n_nodes} positions, t = {run.t[0]:g} to {run.t[-1]:g}{state}"
+    return "\n".join([first, *([f"B = {_matrix(model.query_key)}"] if model.has_matrix else [])])
 
 
 def model_title(model: Model) -> str:

@@ -16,11 +16,10 @@ import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spectral_mf.density_mesh import DensityMesh
+from spectral_mf.density_panel import density_bar, density_mesh, edges_between
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
@@ -29,7 +28,6 @@ from spectral_mf.picture_axes import (
     MODE_MAP,
     STYLE,
     angle_across,
-    angle_axis,
     head,
     is_log_time,
     panel,
@@ -84,31 +82,13 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
     """
     with rc_context(STYLE):
         figure, ax = panel(ax, (6.4, 3.6), title(trajectory))
-        for side in ("left", "bottom"):  # a line on the lowest cells would hide a cluster at angle 0
-            ax.spines[side].set_position(("outward", 2.0))
         t, cells = _thinned(trajectory)
         relative = cells * 2.0 * np.pi
-        norm = _density_norm(relative)
-        theta = trajectory.theta
-        half = np.pi / theta.size
-        edges = np.concatenate([theta - half, [2.0 * np.pi - half]])
         log_time = is_log_time(trajectory.t)
-        mesh = DensityMesh(
-            _edges(t, log_time),
-            edges,
-            np.maximum(relative, norm.vmin if norm.vmin is not None else 0.0).T,
-            norm=norm,
-            cmap=DENSITY_MAP,
-            rasterized=True,
-        )
-        ax.add_collection(mesh)
-        ax.autoscale_view()
-        angle_axis(ax, edges[0], edges[-1])
+        mesh = density_mesh(ax, edges_between(t, log_time), relative)
         ax.set_title("Density")
         time_axis(ax, trajectory.t, log_time)
-        bar = figure.colorbar(mesh, ax=ax, pad=0.02, extend=_extend(relative, norm))
-        bar.set_label("density / uniform")
-        _plain_ticks(bar.ax, norm)
+        density_bar(figure, ax, mesh, relative)
         if float(np.ptp(relative)) < 1e-9:
             ax.text(0.5, 0.5, "uniform at all times", transform=ax.transAxes, ha="center", color="white")
         return figure
@@ -330,46 +310,3 @@ def _thinned(trajectory: Trajectory) -> tuple[FloatArray, FloatArray]:
     chosen = np.unique(np.linspace(0, n - 1, _MOST_COLUMNS).round().astype(np.int64))
     starts = np.append(0, (chosen[1:] + chosen[:-1] + 1) // 2)
     return trajectory.t[chosen], np.maximum.reduceat(trajectory.cells, starts, axis=0)
-
-
-def _density_norm(relative: FloatArray) -> Normalize:
-    finite = relative[np.isfinite(relative)]
-    high = min(30.0, float(finite.max(initial=1.0)))
-    low = max(1.0 / 30.0, float(finite.min(initial=1.0)))
-    if high - low < 1e-9:
-        low, high = 0.9, 1.1
-    return LogNorm(low, high)
-
-
-def _extend(relative: FloatArray, norm: Normalize) -> str:
-    below = bool((relative < 0.999 * (norm.vmin or 0.0)).any())
-    above = bool((relative > 1.001 * (norm.vmax or np.inf)).any())
-    return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
-
-
-def _plain_ticks(ax: Axes, norm: Normalize) -> None:
-    """Tick labels such as 0.1, 1, 10 instead of powers of ten, and enough of them."""
-    low, high = norm.vmin or 0.1, norm.vmax or 10.0
-    if high / low < 1.3:
-        ax.set_yticks([1.0], ["1"])
-        ax.set_yticks([], minor=True)
-        return
-    candidates = [m * 10.0**e for e in range(-3, 4) for m in (1.0, 2.0, 5.0)]
-    if high / low < 4.0:
-        candidates = [float(f"{value:.2g}") for value in np.geomspace(low, high, 5)[1:-1]]
-    elif high / low > 50.0:
-        candidates = [m * 10.0**e for e in range(-3, 4) for m in (1.0, 3.0)]
-    ticks = sorted({value for value in candidates if low <= value <= high})
-    ax.set_yticks(ticks, [f"{value:g}" for value in ticks])
-    ax.set_yticks([], minor=True)
-
-
-def _edges(t: FloatArray, log_time: bool) -> FloatArray:
-    """Edges of the picture's columns: midway between the times."""
-    if t.size == 1:
-        return np.array([t[0], t[0] + 1.0])
-    if log_time:
-        logs = np.log(np.where(t > 0.0, t, 0.1 * t[t > 0.0].min()))
-        return np.exp(_edges(logs, False))
-    middle = 0.5 * (t[1:] + t[:-1])
-    return np.concatenate([[t[0]], middle, [t[-1]]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from spectral_mf.arguments import angle_array
 from spectral_mf.harmonics import fourier_sum
 from spectral_mf.position_grid import PositionGrid
 from spectral_mf.positions import PositionalAttention
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -83,6 +86,12 @@ class PositionalTrajectory:
         Large values say that the positions are too few for the solution: take more nodes, or another grading.
         """
         return np.array([self.grid.tail(moments[:, 1:]) for moments in self.moments])
+
+    def plot(self, picture: str = "overview") -> Figure:
+        """Draw a picture: overview, density, order, moments or mean (see `spectral_mf.positional_plots`)."""
+        from spectral_mf.positional_plots import draw
+
+        return draw(self, picture)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write an HDF5 file that is also valid NetCDF-4, with the dimension `position`, and return its path."""

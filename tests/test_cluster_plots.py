@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, solve
+from spectral_mf import Atoms, FourierDensity, InputError, SelfAttention, positional_plots, solve
 from spectral_mf.characteristic_lines import characteristic_lines
 from spectral_mf.cli.app import app
 from spectral_mf.cli.plot import Kind
@@ -290,9 +290,9 @@ def test_corner_cases_are_drawn(kind, tmp_path):
 
 
 def test_every_picture_has_a_name_on_the_command_line_and_in_its_help(tmp_path):
-    assert [kind.value for kind in Kind] == list(PICTURES)
+    assert [kind.value for kind in Kind] == list(PICTURES | positional_plots.PICTURES)
     text = CliRunner().invoke(app, ["plot", "--help"], env={"COLUMNS": "200"}).output
-    assert all(name in text for name in PICTURES)
+    assert all(name in text for name in Kind)
     file = solve(MODEL, Atoms([1.0, 3.0]), [0.0, 1.0, 500.0]).save(tmp_path / "run.h5")
     for kind in ("characteristics", "clusters", "staircase"):
         result = CliRunner().invoke(app, ["plot", str(file), "--kind", kind])

@@ -14,7 +14,7 @@ from spectral_mf.cli.options import RunFile
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spectral_mf.trajectory import Trajectory
+    from spectral_mf.cli.carrying_out import AnyTrajectory
 
 
 class Kind(StrEnum):
@@ -28,6 +28,8 @@ class Kind(StrEnum):
     CHARACTERISTICS = "characteristics"
     CLUSTERS = "clusters"
     STAIRCASE = "staircase"
+    ORDER = "order"
+    MEAN = "mean"
 
 
 def plot(
@@ -41,7 +43,8 @@ def plot(
         typer.Option(
             metavar="NAME",
             help="overview (default), density, moments, rates, energy, characteristics, clusters (tree of mergers) or "
-            "staircase (of the energy); may be given repeatedly.",
+            "staircase (of the energy); with positions overview, density, order, moments or mean; may be given "
+            "repeatedly.",
             show_default=False,
         ),
     ] = None,
@@ -49,12 +52,11 @@ def plot(
     """Draw pictures of a run, all or none; an existing picture is replaced."""
     from spectral_mf.errors import InputError
     from spectral_mf.plotting import save_figures
-    from spectral_mf.storage import load_run
 
     kinds = list(dict.fromkeys(map(_known, kind or [Kind.OVERVIEW])))
     if output is not None and len(kinds) > 1:
         raise InputError(f"--output {output} names one picture, --kind {len(kinds)} of them; leave out --output.")
-    trajectory = load_run(file)
+    trajectory = _loaded(file)
     places = [output or file.with_suffix(".png" if each is Kind.OVERVIEW else f".{each}.png") for each in kinds]
     save_figures([(draw(trajectory, each), place) for each, place in zip(kinds, places, strict=True)])
     for place in places:
@@ -73,8 +75,14 @@ def _known(name: str) -> Kind:
         raise InputError(f"--kind = {name!r} is not known; {advice}") from None
 
 
-def draw(trajectory: Trajectory, kind: Kind) -> Figure:
-    """Make the figure of one kind."""
-    from spectral_mf import pictures
+def _loaded(file: Path) -> AnyTrajectory:
+    """The run of a file, with or without positions."""
+    from spectral_mf.storage import load_run
+    from spectral_mf.storage.positional import has_positions, load_positional
 
-    return pictures.draw(trajectory, kind)
+    return load_positional(file) if has_positions(file) else load_run(file)
+
+
+def draw(trajectory: AnyTrajectory, kind: Kind) -> Figure:
+    """Make the figure of one kind."""
+    return trajectory.plot(kind)
