@@ -1,5 +1,8 @@
 """Run files with common noise: what the command line computes, stores, shows and refuses."""
 
+import re
+import tomllib
+
 import numpy as np
 import pytest
 
@@ -154,6 +157,36 @@ def test_pictures_are_drawn_of_it(command, write, tmp_path):
     code, shown, _ = command("plot", "run.h5", *asked)
     assert code == 0
     assert all((tmp_path / name).stat().st_size > 5000 for name in shown.split())
+
+
+def test_the_example_runs_and_goes_on(command, checkout):
+    example = checkout / "examples" / "common_noise.toml"
+    code, shown, _ = command("solve", example, "--t-end", 5)
+    assert code == 0
+    assert shown.startswith("common_noise.h5\n101 rows, t = 0 to 5, spectral then characteristics, ")
+    assert command("resume", "common_noise.h5", "--t-end", 8, "-q")[0] == 0
+    found = Trajectory.load("common_noise.h5")
+    assert found.t[-1] == 8.0
+    assert np.abs(found.moments[[0, -1], 1]) == pytest.approx([0.02, 1.0], abs=0.02)  # from nearly uniform to a cluster
+
+
+def test_the_run_file_of_the_page_is_the_python_of_the_page(checkout):
+    page = (checkout / "docs" / "common-noise.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    made = RunConfig.from_sections(tomllib.loads(text))
+    assert made.model() == SelfAttention(4.0)
+    assert made.times() == pytest.approx(np.linspace(0.0, 4.0, 41), abs=1e-15)
+    assert (made.initial_measure().measure.moments(3) == START.moments(3)).all()
+    path = made.common_noise.path(2, 4.0)
+    assert (path.increments == BrownianPath.draw(2, t_end=4.0, n_steps=256, seed=1).increments).all()
+    for line in (
+        "beta=4.0",
+        "{1: 0.2, 2: 0.05j}",
+        "planar(0.5)",
+        "draw(2, t_end=4.0, n_steps=256, seed=1)",
+        "4.0, 41)",
+    ):
+        assert line in page
 
 
 # ------------------------------------------------------------------------------------------------------------ going on
