@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -14,12 +14,14 @@ from spectral_mf.picture_axes import DENSITY_MAP, angle_axis
 FloatArray = NDArray[np.float64]
 
 
-def density_mesh(ax: Axes, edges_across: FloatArray, relative: FloatArray) -> DensityMesh:
-    """Draw densities on logarithmic colours, from 1/30 to 30 times uniform at most.
+def density_panel(figure: Figure, ax: Axes, edges_across: FloatArray, relative: FloatArray) -> None:
+    """Draw densities on logarithmic colours, from 1/30 to 30 times uniform at most, and their colour bar.
+
+    Arrows at the ends of the bar say that values go beyond.
 
     Parameters
     ----------
-    ax : Axes
+    figure, ax : Figure, Axes
     edges_across : ndarray of float64, shape (n + 1,)
     relative : ndarray of float64, shape (n, n_cells)
         Mean densities, relative to uniform, of cells centred at 2 pi j / n_cells.
@@ -34,18 +36,12 @@ def density_mesh(ax: Axes, edges_across: FloatArray, relative: FloatArray) -> De
     ax.add_collection(mesh)
     ax.autoscale_view()
     angle_axis(ax, edges[0], edges[-1])
-    return mesh
-
-
-def density_bar(figure: Figure, ax: Axes, mesh: DensityMesh, relative: FloatArray) -> None:
-    """Draw the colour bar; arrows at its ends say that values go beyond."""
-    norm = mesh.norm
     bar = figure.colorbar(mesh, ax=ax, pad=0.02, extend=_extend(relative, norm))
     bar.set_label("density / uniform")
     _plain_ticks(bar.ax, norm)
 
 
-def _norm(relative: FloatArray) -> Normalize:
+def _norm(relative: FloatArray) -> LogNorm:
     finite = relative[np.isfinite(relative)]
     high = min(30.0, float(finite.max(initial=1.0)))
     low = max(1.0 / 30.0, float(finite.min(initial=1.0)))
@@ -54,13 +50,13 @@ def _norm(relative: FloatArray) -> Normalize:
     return LogNorm(low, high)
 
 
-def _extend(relative: FloatArray, norm: Normalize) -> str:
+def _extend(relative: FloatArray, norm: LogNorm) -> str:
     below = bool((relative < 0.999 * (norm.vmin or 0.0)).any())
     above = bool((relative > 1.001 * (norm.vmax or np.inf)).any())
     return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
 
 
-def _plain_ticks(ax: Axes, norm: Normalize) -> None:
+def _plain_ticks(ax: Axes, norm: LogNorm) -> None:
     """Tick labels such as 0.1, 1, 10 instead of powers of ten, and enough of them."""
     low, high = norm.vmin or 0.1, norm.vmax or 10.0
     if high / low < 1.3:

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spectral_mf.density_panel import density_bar, density_mesh, edges_between
+from spectral_mf.density_panel import density_panel, edges_between
 from spectral_mf.errors import InputError
 from spectral_mf.growth_rates import dominant_mode
 from spectral_mf.model import Model
@@ -85,10 +85,9 @@ def plot_density(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure:
         t, cells = _thinned(trajectory)
         relative = cells * 2.0 * np.pi
         log_time = is_log_time(trajectory.t)
-        mesh = density_mesh(ax, edges_between(t, log_time), relative)
+        density_panel(figure, ax, edges_between(t, log_time), relative)
         ax.set_title("Density")
         time_axis(ax, trajectory.t, log_time)
-        density_bar(figure, ax, mesh, relative)
         if float(np.ptp(relative)) < 1e-9:
             ax.text(0.5, 0.5, "uniform at all times", transform=ax.transAxes, ha="center", color="white")
         return figure

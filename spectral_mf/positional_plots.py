@@ -15,7 +15,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spectral_mf.density_panel import density_bar, density_mesh, edges_between
+from spectral_mf.density_panel import density_panel, edges_between
 from spectral_mf.errors import InputError
 from spectral_mf.harmonics import fourier_sum
 from spectral_mf.picture_axes import DENSITY_MAP, MODE_MAP, STYLE, head, is_log_time, panel, time_axis
@@ -61,7 +61,7 @@ def plot_density(run: PositionalTrajectory, *, ax: Axes | None = None) -> Figure
         edges = np.linspace(0.0, 1.0, _N_ACROSS + 1)
         move = run.grid.interpolation(0.5 * (edges[1:] + edges[:-1]))
         relative = _cells(move @ run.moments[-1])
-        density_bar(figure, ax, density_mesh(ax, edges, relative), relative)
+        density_panel(figure, ax, edges, relative)
         ax.set_xlim(0.0, 1.0)
         ax.set_xlabel("position s")
         ax.set_title(f"Density at t = {run.t[-1]:g}")
@@ -75,7 +75,7 @@ def plot_mean(run: PositionalTrajectory, *, ax: Axes | None = None) -> Figure:
         shown = _columns(run)
         relative = _cells(run.mean_moments()[shown])
         log_time = is_log_time(run.t)
-        density_bar(figure, ax, density_mesh(ax, edges_between(run.t[shown], log_time), relative), relative)
+        density_panel(figure, ax, edges_between(run.t[shown], log_time), relative)
         ax.set_title("Density, mean over positions")
         time_axis(ax, run.t, log_time)
         return figure
@@ -198,9 +198,10 @@ def _stored_mode(run: PositionalTrajectory, k: int) -> int:
 def _causal_rate(run: PositionalTrajectory, k: int) -> float | None:
     """Rate a/(p+1) of causal data ((e^{λs} - 1)/(e^λ - 1))^p without softmax; None for all else."""
     model, profile = run.model, run.configuration["initial"].get("profile", {"kind": "power", "power": 0.0})
-    alone = run.configuration["initial"].get("kind") is not None
+    known = run.configuration["initial"].get("kind") is not None
     exact = model.causal and model.normalization != "softmax" and not model.rotary and not model.has_matrix
-    if not (alone and exact and profile["kind"] == "power"):
+    if not (known and exact and profile["kind"] == "power"):
         return None
-    attention, damping = model.attention, model.diffusion * k**2
-    return (float(attention.growth_rate(k)) + damping) / (profile["power"] + 1.0) - damping
+    damping = model.diffusion * k**2
+    alone = float(model.attention.growth_rate(k)) + damping
+    return alone / (float(profile["power"]) + 1.0) - damping

@@ -52,7 +52,8 @@ class Power:
 
     def __call__(self, s: float) -> float:
         """Factor at position s."""
-        return (math.expm1(self.decay * s) / math.expm1(self.decay) if self.decay > 0.0 else s) ** self.power
+        share = math.expm1(self.decay * s) / math.expm1(self.decay) if self.decay > 0.0 else s
+        return math.pow(share, self.power)
 
     def __str__(self) -> str:
         base = f"((e^({self.decay:g} s) - 1)/(e^{self.decay:g} - 1))" if self.decay > 0.0 else "s"

@@ -48,7 +48,7 @@ def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
     settings: dict[str, Any] = config.solve_options()
 
     def go(report: Report | None) -> Trajectory:
-        return solve(
+        trajectory: Trajectory = solve(
             model,
             initial.measure,
             times,
@@ -58,6 +58,7 @@ def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
             provenance=initial.provenance,
             progress=report,
         )
+        return trajectory
 
     return PreparedRun(f"{model}\nfrom {initial.description}", times, go)
 
