@@ -37,6 +37,8 @@ class CommonNoiseSection(Section):
 
     def fields(self) -> VectorFields:
         """The fields that are named: the rotation first, then the two of the plane, then those by coefficients."""
+        import numpy as np
+
         from spectral_mf.vector_fields import VectorFields
 
         named = []
@@ -45,7 +47,7 @@ class CommonNoiseSection(Section):
         if self.planar is not None:
             named.append(VectorFields.planar(self.planar))
         if self.coefficients is not None:
-            named.append(VectorFields(self.coefficients))
+            named.append(VectorFields(np.array(self.coefficients)))
         return VectorFields.together(named)
 
     def path(self, n_fields: int, t_end: float) -> BrownianPath:

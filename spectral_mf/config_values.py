@@ -103,13 +103,17 @@ def row_of_numbers(value: Any) -> list[float]:
 
 
 def rows_of_complex(value: Any) -> list[list[complex]]:
-    """Rows of complex numbers from a list of lists such as [[0, "0.5j"], [0, 0.5]]."""
+    """Rows of complex numbers, all of one length, from a list of lists such as [[0, "0.5j"], [0, 0.5]]."""
     if isinstance(value, (list, tuple)) and value and all(isinstance(row, (list, tuple)) and row for row in value):
         try:
-            return [[_complex(entry) for entry in row] for row in value]
+            rows = [[_complex(entry) for entry in row] for row in value]
         except (ValueError, TypeError):
-            pass
-    raise ValueError('is not a list of rows of complex numbers; write it like [[0, "0.5j"], [0, 0.5]]')
+            rows = []
+        if len({len(row) for row in rows}) == 1:
+            return rows
+    raise ValueError(
+        'is not a list of rows of complex numbers, all of one length; write it like [[0, "0.5j"], [0, 0.5]]'
+    )
 
 
 def list_of_heads(value: Any) -> list[Any]:

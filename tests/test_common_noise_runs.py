@@ -350,7 +350,7 @@ def test_the_section_is_one_of_the_run_files(sections, sentence):
         (PLANAR + "\nt_end = 0.5", (), "lies outside the path, which goes from 0 to 0.5; give times there"),
         ("planar = 0.5\nn_steps = 0", (), "n_steps = 0 is not allowed; give an integer of at least 1."),
         ("planar = 0.5\nn_steps = 4\nseed = -1", (), "seed = -1 is not allowed; give an integer >= 0."),
-        ("coefficients = [[0, 1], [1]]\nn_steps = 4", (), "fields are not rows of Fourier coefficients of one length"),
+        ("coefficients = [[0, 1], [1]]\nn_steps = 4", (), "common_noise.coefficients = [[0, 1], [1]] is not a list of"),
         ('coefficients = [["1j", 1]]\nn_steps = 4', (), "field number 0 is not real"),
     ],
 )

@@ -65,6 +65,7 @@ def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
 
 def prepare_common_noise(config: RunConfig, file: Path) -> PreparedRun:
     """One density that one Brownian path moves, with its rows going to `file`; tokens become a density."""
+    from spectral_mf.fourier_density import FourierDensity
     from spectral_mf.initial_state import prepare
     from spectral_mf.solvers.common_noise import solve_common_noise
 
@@ -72,13 +73,15 @@ def prepare_common_noise(config: RunConfig, file: Path) -> PreparedRun:
     model, times, settings = config.model(), config.times(), config.solve_options()
     _refuse_other_options(settings, solve_common_noise, "a run with common noise")
     initial = prepare(config.initial, model)
+    density = initial.measure
+    assert isinstance(density, FourierDensity)
     fields = config.common_noise.fields()
     path = config.common_noise.path(fields.n_fields, float(times[-1]))
 
     def go(report: Report | None) -> Trajectory:
         return solve_common_noise(
             model,
-            initial.measure,
+            density,
             fields,
             path,
             times,
