@@ -100,7 +100,7 @@ class Dop853:
         if factor is not None:
             factor.prepare(h)
         for i in range(1, _N):
-            np.dot(weights[i], known[i], out=self._work)
+            np.dot(weights[i], known[i], self._work)
             if factor is None:
                 rhs(work, stages[i + 1])
             else:
