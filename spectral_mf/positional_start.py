@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_mf.arguments import number_from_to, positive_number
+from spectral_mf.arguments import number_at_least, number_from_to
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.initial_state import prepare
 from spectral_mf.position_grid import checked_positions
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_POWER = 100.0
 """Beyond this the last position alone is perturbed, more sharply than nodes can tell."""
+
+NARROWEST = 0.005
+"""Narrower windows than 256 nodes resolve; still narrower ones would fall between the nodes and not be seen at all."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Window:
     centre : float
         A position, from 0 to 1.
     width : float
-        Positive.
+        At least 0.005.
 
     Raises
     ------
@@ -86,7 +89,7 @@ class Window:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centre", float(checked_positions([self.centre])[0]))
-        object.__setattr__(self, "width", positive_number("width", self.width))
+        object.__setattr__(self, "width", number_at_least("width", self.width, NARROWEST))
 
     def __call__(self, s: float) -> float:
         """Factor at position s."""

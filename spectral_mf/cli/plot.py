@@ -85,4 +85,4 @@ def _loaded(file: Path) -> AnyTrajectory:
 
 def draw(trajectory: AnyTrajectory, kind: Kind) -> Figure:
     """Make the figure of one kind."""
-    return trajectory.plot(kind)
+    return trajectory.plot(kind.value)
