@@ -64,6 +64,9 @@ def test_every_command_has_a_help(command):
     assert f"spectral-mf {command}" in shown(command, "--help").replace("Usage: root", "Usage: spectral-mf")
 
 
+RUN_FILES_ONLY = {"decay", "rotary", "query_key"}  # of models with positions; likewise sections that may be left out
+
+
 def test_every_key_of_a_run_file_has_an_option_and_both_are_documented(checkout):
     from spectral_mf.config import RunConfig
     from spectral_mf.config_errors import option_name
@@ -73,7 +76,9 @@ def test_every_key_of_a_run_file_has_an_option_and_both_are_documented(checkout)
     keys = [
         (field.alias or section, key)
         for section, field in RunConfig.model_fields.items()
+        if isinstance(field.annotation, type)
         for key in field.annotation.model_fields
+        if key not in RUN_FILES_ONLY
     ]
     assert len(keys) > 15
     for section, key in keys:

@@ -18,6 +18,7 @@ from spectral_mf import (
 )
 from spectral_mf.cli.app import run
 from spectral_mf.config import RunConfig
+from spectral_mf.config_common_noise import CommonNoiseSection
 from spectral_mf.sweep.plan import SweepPlan
 
 RUN = """
@@ -168,6 +169,12 @@ def test_the_example_runs_and_goes_on(command, checkout):
     found = Trajectory.load("common_noise.h5")
     assert found.t[-1] == 8.0
     assert np.abs(found.moments[[0, -1], 1]) == pytest.approx([0.02, 1.0], abs=0.02)  # from nearly uniform to a cluster
+
+
+def test_every_key_is_documented(checkout):
+    page = (checkout / "docs" / "command-line.md").read_text(encoding="utf-8")
+    text = page[page.index("### Common noise") : page.index("### Token files")]
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(CommonNoiseSection.model_fields)
 
 
 def test_the_run_file_of_the_page_is_the_python_of_the_page(checkout):
