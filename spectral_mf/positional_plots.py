@@ -141,8 +141,8 @@ def plot_moments(run: PositionalTrajectory, *, k: int | None = None, ax: Axes | 
             ax.set_yscale("log")
             highest = float(positive.max())
             lowest = max(float(positive.min()), 1e-12 * highest)
-            room = (highest / lowest) ** 0.25  # above the lines, for their legend
-            ax.set_ylim(0.7 * lowest, 3.0 * room * highest)
+            room = max(1.3, (highest / lowest) ** 0.3)  # above the lines, for their legend
+            ax.set_ylim(0.8 * lowest, room * highest)
             ax.legend(loc="upper left", ncols=3, handlelength=1.2, columnspacing=1.0)
         else:
             ax.text(0.5, 0.5, "all moments are zero", transform=ax.transAxes, ha="center", color="0.4")
