@@ -6,6 +6,7 @@ on one thread. Where pyFFTW cannot be imported, scipy.fft serves behind the same
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -22,6 +23,13 @@ FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 Transform = Callable[[], object]
 
+
+_FOR_DASK = "dask.array.fft"
+"""What pyFFTW imports for an interface that is not used here, and half a second of every start with it."""
+
+_held_back = _FOR_DASK not in sys.modules
+if _held_back:
+    sys.modules[_FOR_DASK] = None  # type: ignore[assignment]  # an import of it says that it is not there
 try:
     import pyfftw
 except (ImportError, OSError) as _error:  # a broken binary raises OSError
@@ -31,6 +39,9 @@ except (ImportError, OSError) as _error:  # a broken binary raises OSError
         RuntimeWarning,
         stacklevel=2,
     )
+finally:
+    if _held_back:
+        del sys.modules[_FOR_DASK]
 
 _PLANNER = threading.Lock()
 """FFTW's planner is not thread safe; executing plans is."""

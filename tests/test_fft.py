@@ -130,3 +130,12 @@ def test_without_pyfftw(tmp_path, error):
     assert "scipy.fft is used instead" in message
     assert error.split("'")[1] in message
     np.testing.assert_allclose(values, in_a_new_process()[3], rtol=0, atol=1e-12)
+
+
+def test_a_start_does_not_wait_for_dask_which_can_still_be_imported():
+    pytest.importorskip("dask")
+    code = (
+        "import sys, spectral_mf.fft; assert 'dask' not in sys.modules; import dask.array.fft; "
+        "from pyfftw.interfaces import dask_fft; assert callable(dask_fft.fft)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
