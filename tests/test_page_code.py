@@ -4,6 +4,9 @@ import re
 
 import pytest
 
+from spectral_mf import PositionalTrajectory
+from spectral_mf.cli.app import run as spectral_mf_command
+
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,3 +39,6 @@ def test_common_noise(checkout):
 def test_positions(checkout):
     left = variables(checkout, "positions.md")
     assert (left["again"].moments == left["run"].moments).all()
+    file = checkout / "examples" / "positions.toml"
+    assert spectral_mf_command(["solve", str(file), "--quiet", "--output", "shell.h5"]) == 0
+    assert (PositionalTrajectory.load("shell.h5").moments == left["waves"].moments).all()
