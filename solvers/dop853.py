@@ -9,7 +9,7 @@ allocated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -170,3 +170,13 @@ def combined_error(fifth: float, third: float, scale: float) -> float:
     if fifth == 0.0:
         return 0.0
     return fifth / math.hypot(fifth, 0.1 * third) * (fifth / scale) if scale != 0.0 else math.inf
+
+
+def worst(errors: Iterable[float]) -> float:
+    """Largest of the errors of several systems; nan if one is not a number."""
+    largest = 0.0
+    for error in errors:
+        if math.isnan(error):
+            return error
+        largest = max(largest, error)
+    return largest

@@ -20,7 +20,7 @@ from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.measure import Measure
 from spectral_mf.model import GridFields, Model
 from spectral_mf.solvers.adaptive import AdaptiveSolver
-from spectral_mf.solvers.dop853 import Dop853, combined_error
+from spectral_mf.solvers.dop853 import Dop853, combined_error, worst
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.trajectory import Snapshot, StepState
 
@@ -288,14 +288,8 @@ class SpectralSolver(AdaptiveSolver):
         sizes, fifths, thirds = np.maximum.reduce(self._perturbed, axis=-1).tolist()
         self._sizes_next = self._measured_by(sizes)
         self._perturbations = list(map(max, self._sizes_now, self._sizes_next))
-        largest = 0.0
-        for fifth, third, size in zip(fifths, thirds, self._perturbations, strict=True):
-            error = combined_error(fifth, third, self._options.rtol * size)
-            if not error <= largest:
-                largest = error
-                if math.isnan(error):
-                    break
-        return largest
+        allowed = [self._options.rtol * size for size in self._perturbations]
+        return worst(map(combined_error, fifths, thirds, allowed))
 
     def _will_blur(self, h: float) -> bool:
         if self.n_points == self._grids[-1]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spectral_mf.solvers.dop853 import Dop853, error_norm
+from spectral_mf.solvers.dop853 import Dop853, error_norm, worst
 from spectral_mf.solvers.step_control import StepController
 
 
@@ -101,3 +101,11 @@ def test_a_step_cut_short_for_output_keeps_the_proposal():
     control = StepController(1.0)
     assert control.accepts(0.5, 0.01)
     assert control.step_size == 1.0
+
+
+def test_the_worst_of_several_errors_is_never_hidden():
+    assert worst([0.5, 2.0, 1.0]) == 2.0
+    assert worst([]) == 0.0
+    assert worst([0.5, np.inf]) == np.inf
+    for errors in ([np.nan, 0.5], [0.5, np.nan], [np.inf, np.nan]):
+        assert np.isnan(worst(errors))
