@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from scipy.integrate import quad
 
 from spectral_mf import (
     FourierDensity,
@@ -23,6 +24,7 @@ from spectral_mf import (
 )
 from spectral_mf.cli.app import run
 from spectral_mf.config import RunConfig
+from spectral_mf.position_theory import influence
 from spectral_mf.positional_plots import PICTURES, plot_moments, plot_order
 from spectral_mf.positional_start import PositionalStart, Power, Window
 from spectral_mf.storage.positional import has_positions
@@ -179,6 +181,24 @@ def test_causal_data_of_a_run_file_grow_as_theory_says(command, tmp_path, power)
     exact = 1e-7 * share**power * np.exp(RATE / (power + 1.0) * stored.t[:, None])
     assert stored.t.tolist() == [0.0, 0.02, 0.04, 0.06, 0.08]
     assert np.abs(stored.moments[:, :, 3] - exact).max() < 1e-9 * exact.max()
+
+
+def test_a_window_moves_the_last_position_as_theory_says(command, tmp_path):
+    """By the integral of the influence over the window, to the order of |c_3|."""
+    growth = 3.0
+    text = CAUSAL.format(size=1e-7, power=1, t_end=growth / RATE, dt=growth / RATE).replace(
+        "power = 1", "window = [0.5, 0.15]\nn_positions = 64"
+    )
+    (tmp_path / "run.toml").write_text(text + "[solver]\nrtol = 1e-11\n", encoding="utf-8")
+    assert command("solve", "run.toml", "-q")[0] == 0
+    last = PositionalTrajectory.load("run.h5").at([1.0])[-1, 0, 3]
+
+    def window(s):
+        return math.exp(-0.5 * ((s - 0.5) / 0.15) ** 2)
+
+    pieces = ((0.0, 1e-6), (1e-6, 1e-3), (1e-3, 0.1), (0.1, 1.0))
+    moved = sum(quad(lambda s: window(s) * influence([s], growth, 1.0)[0], *ends, epsrel=1e-12)[0] for ends in pieces)
+    assert last == pytest.approx(1e-7 * (window(1.0) + moved), rel=1e-8)
 
 
 def test_options_replace_what_the_file_says(command, tmp_path):

@@ -41,7 +41,7 @@ def _entries(run: PositionalTrajectory, being_written: bool | None) -> list[tupl
     grid = run.grid
     entries = [
         ("model", repr(run.model)),
-        ("initial", str(configuration["initial"]["description"])),
+        ("initial", str(configuration["initial"].get("description", configuration["initial"]))),
         ("positions", f"{counted(grid.n_nodes, 'nodes')}, grading {grid.grading}, {_unresolved(run):.1e} unresolved"),
         ("settings", f"rtol {configuration['rtol']}, max_modes {configuration['max_modes']}"),
         ("stored", f"modes 0 to {run.moments.shape[2] - 1} at each position"),
