@@ -41,6 +41,17 @@ def test_each_density_is_solved_as_if_alone(normalization):
         np.testing.assert_allclose(together[i, 1:], single(model, c[i], times[1:]), atol=1e-9)
 
 
+def test_the_error_of_a_small_perturbation_is_measured_against_its_own_size():
+    model = SelfAttention(5.0)
+    c = np.zeros((2, 13), dtype=complex)
+    c[:, 0] = 1.0
+    c[0, 12] = 1e-2  # hardly moves, and ten orders larger than what is fast
+    c[1, 3] = 1e-12
+    t = 6.0 / float(model.growth_rate(3))
+    together = solve_ensemble(model, c, [0.0, t], rtol=1e-10)
+    assert together[1, 1, 3].real == pytest.approx(1e-12 * np.exp(6.0), rel=1e-8)  # its square is 1e-24
+
+
 @pytest.mark.parametrize("normalization", ["softmax", "none"])
 def test_each_density_under_its_own_beta(normalization):
     betas = np.geomspace(0.5, 8.0, 20)  # more than one block, and kernels of different widths

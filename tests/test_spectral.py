@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 from spectral_mf.errors import Diverged, InputError, ResolutionExhausted
 from spectral_mf.fourier_density import FourierDensity
 from spectral_mf.self_attention import SelfAttention
+from spectral_mf.solvers import solve
 from spectral_mf.solvers.dop853 import Dop853
 from spectral_mf.solvers.march import MarchOptions
 from spectral_mf.solvers.spectral import (
@@ -385,3 +386,15 @@ def test_grid_sizes():
     assert grid_sizes(512) == [128, 192, 256, 384, 512]
     assert grid_sizes(32768)[-1] == 32768
     assert all(kept_modes(m) < m // 2 for m in grid_sizes(4096))
+
+
+class Misjudged(SelfAttention):
+    """Self-attention that is wrong about its energy."""
+
+    def energy_rate(self, moments, rates):
+        return super().energy_rate(moments, rates) + 0.25
+
+
+def test_an_energy_that_the_flow_does_not_raise_as_it_should_shows_in_every_row():
+    run = solve(Misjudged(5.0), FourierDensity.from_modes({3: 0.1}), [0.0, 0.5, 1.0], method="spectral")
+    np.testing.assert_allclose(run.energy_rate_residual, 0.25, rtol=1e-12)
