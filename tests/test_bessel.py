@@ -87,7 +87,7 @@ def test_unnormalised_growth_rates(beta):
 def test_fastest_mode_at_large_beta(beta, mode, rate):
     rates = SelfAttention(beta).growth_rate(np.arange(400))
     assert rates.argmax() == mode
-    assert rates.max() == pytest.approx(rate, rel=1e-13)
+    assert rates.max() == pytest.approx(rate, rel=1e-13, abs=0.0)
     assert rates.max() < 2.0 / np.e
 
 
@@ -98,7 +98,7 @@ def test_two_modes_tie_where_they_should(k, beta, normalization):
         rates = SelfAttention(beta + shift, normalization).growth_rate(np.arange(20))
         assert rates.argmax() == faster
     at = SelfAttention(beta, normalization).growth_rate([k, k + 1])
-    assert at[0] == pytest.approx(at[1], rel=1e-14)
+    assert at[0] == pytest.approx(at[1], rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1e-320, 1e-300, 1e-8, 1e-4, 9.99e-4, 1e-3, 1.01e-3])
@@ -127,7 +127,7 @@ def test_bandwidth(beta, modes):
 
 def test_plotted_coefficients_are_the_rate_divided_by_pi():
     """k^2 I_k / (pi beta), as printed for beta = 5 and 7, is lambda_k / pi."""
-    assert SelfAttention(5.0, "none").growth_rate(3) / np.pi == pytest.approx(5.9193130220823, rel=1e-13)
-    assert SelfAttention(7.0, "none").growth_rate(4) / np.pi == pytest.approx(37.10856681974, rel=1e-12)
-    assert SelfAttention(5.0, "none").growth_rate(3) == pytest.approx(18.59607030447205, rel=1e-14)
-    assert SelfAttention(7.0, "none").growth_rate(4) == pytest.approx(116.58000090614, rel=1e-13)
+    assert SelfAttention(5.0, "none").growth_rate(3) / np.pi == pytest.approx(5.9193130220823, rel=1e-13, abs=0.0)
+    assert SelfAttention(7.0, "none").growth_rate(4) / np.pi == pytest.approx(37.10856681974, rel=1e-12, abs=0.0)
+    assert SelfAttention(5.0, "none").growth_rate(3) == pytest.approx(18.59607030447205, rel=1e-14, abs=0.0)
+    assert SelfAttention(7.0, "none").growth_rate(4) == pytest.approx(116.58000090614, rel=1e-13, abs=0.0)

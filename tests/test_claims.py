@@ -72,7 +72,7 @@ def test_closed_form_growth_rates_are_those_of_the_table_of_many_digits(row):
     if row["d"] == 2:
         for k, rate in row["rates"].items():
             found = closed_forms.growth_rate(row["normalization"], float(row["beta"]), int(k))
-            assert found == pytest.approx(float(rate), rel=1e-12)
+            assert found == pytest.approx(float(rate), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,10 @@ def test_rates_of_equal_clusters(beta, k, q, contraction, merging):
 
 @pytest.mark.parametrize("beta", [1.0, 2.0, 5.0])
 def test_two_clusters_part_at_a_simple_rate(beta):
-    assert closed_forms.merging_rate("none", beta, 2) == pytest.approx(math.exp(-beta), rel=1e-12)
-    assert closed_forms.merging_rate("softmax", beta, 2) == pytest.approx(2.0 / (math.exp(2 * beta) + 1.0), rel=1e-12)
+    assert closed_forms.merging_rate("none", beta, 2) == pytest.approx(math.exp(-beta), rel=1e-12, abs=0.0)
+    assert closed_forms.merging_rate("softmax", beta, 2) == pytest.approx(
+        2.0 / (math.exp(2 * beta) + 1.0), rel=1e-12, abs=0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_energy_of_equal_clusters_is_the_sum_of_bessel_functions():
     beta, k = 5.0, 3
     expected = special.iv(k * np.arange(-20, 21), beta).sum() / math.exp(beta)
     found = closed_forms.cluster_energy(beta, np.full(k, 1 / k), 2 * np.pi * np.arange(k) / k)
-    assert found == pytest.approx(expected, rel=1e-13)
+    assert found == pytest.approx(expected, rel=1e-13, abs=0.0)
 
 
 numbers = st.floats(-1e6, 1e6)

@@ -118,7 +118,7 @@ def test_tree_has_the_clusters_with_their_masses(run):
         if segments[-1][-1][0] == run.t[-1]:
             ends[round(float(angle % TWO_PI), 9)] = float(width)
     for position, mass in zip(last.positions, last.masses, strict=True):
-        assert ends[round(float(position), 9)] / sum(ends.values()) == pytest.approx(mass, rel=1e-9)
+        assert ends[round(float(position), 9)] / sum(ends.values()) == pytest.approx(mass, rel=1e-9, abs=0.0)
 
 
 def test_merging_lines_meet_at_the_time_of_the_merger(run):

@@ -82,7 +82,7 @@ def test_a_path_is_its_seeds_own_and_is_coarsened_by_sums():
     assert coarse.increments.shape == (3, 3)
     assert coarse.values == pytest.approx(path.values[::4], abs=1e-15)
     assert (coarse.times == path.times[::4]).all()
-    assert path.rates[0] == pytest.approx(path.increments[0] * 6.0, rel=1e-15)
+    assert path.rates[0] == pytest.approx(path.increments[0] * 6.0, rel=1e-15, abs=0.0)
     again = BrownianPath.from_dict(path.to_dict())
     assert (again.increments == path.increments).all()
     assert again.t_end == 2.0

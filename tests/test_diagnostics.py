@@ -121,7 +121,7 @@ def test_two_points_are_one_when_closer_than_twice_the_resolution():
         one = find_clusters(Atoms(centre + 0.999 * limit * pair))
         assert one.masses.tolist() == [1.0]
         assert math.cos(one.positions[0] - centre) == pytest.approx(1.0, abs=1e-15)
-        assert one.widths[0] == pytest.approx(0.999 * limit / 2, rel=1e-12)
+        assert one.widths[0] == pytest.approx(0.999 * limit / 2, rel=1e-12, abs=0.0)
 
 
 def test_what_is_narrower_than_any_grid_keeps_its_place_and_width():
@@ -365,7 +365,7 @@ def test_clock_of_two_points(normalization):
 
     (jump,) = steps.jumps
     assert jump.interval == (0.3 * exact, 1.5 * exact)
-    assert jump.after == pytest.approx(1.0, rel=1e-12)
+    assert jump.after == pytest.approx(1.0, rel=1e-12, abs=0.0)
     assert jump.before == pytest.approx(0.5 + 0.5 * math.exp(beta * (math.cos(start) - 1)), rel=1e-4)
     halfway = math.acos(1 + math.log(jump.before + jump.after - 1) / beta)  # 0.5 + 0.5 e^... is their mean
     assert jump.t == pytest.approx(closing_time(beta, normalization, start, halfway), rel=1e-3)
@@ -435,8 +435,8 @@ def test_no_clock_with_diffusion_or_without_clusters():
 def test_kuramoto_limit():
     run = solve(SelfAttention(0.0), Atoms([1.0, 2.0]), [0.0, 1.0, 30.0])
     steps = energy_staircase(run)
-    assert steps.share[0] == pytest.approx(math.cos(0.5) ** 2, rel=1e-12)
-    assert steps.share[-1] == pytest.approx(1.0, rel=1e-12)
+    assert steps.share[0] == pytest.approx(math.cos(0.5) ** 2, rel=1e-12, abs=0.0)
+    assert steps.share[-1] == pytest.approx(1.0, rel=1e-12, abs=0.0)
     assert len(clusters(run).mergers) == 1
 
 

@@ -35,7 +35,7 @@ def velocities(model, points, tokens):
 def test_usa_constant_is_the_largest_second_derivative(beta):
     theta = np.linspace(-np.pi, np.pi, 20001)  # contains 0
     second = np.exp(beta * np.cos(theta)) * (beta * np.sin(theta) ** 2 - np.cos(theta))
-    assert dobrushin_constant(SelfAttention(beta, "none")) == pytest.approx(np.abs(second).max(), rel=1e-14)
+    assert dobrushin_constant(SelfAttention(beta, "none")) == pytest.approx(np.abs(second).max(), rel=1e-14, abs=0.0)
     assert dobrushin_constant(SelfAttention(beta, "peak")) == 1.0
 
 
@@ -117,7 +117,7 @@ def test_distances_are_those_of_optimal_transport():
     ],
 )
 def test_two_tokens_leave_the_antipodal_position_at_the_exact_rate(model, rate):
-    assert antipodal_rate(model) == pytest.approx(rate, rel=1e-14)
+    assert antipodal_rate(model) == pytest.approx(rate, rel=1e-14, abs=0.0)
     check = check_bound(model, *two_tokens(3e-6), np.array([0.0, 1.0, 4.0]) / rate)
     assert check.holds
     np.testing.assert_allclose(check.distances, 3e-6 * np.exp([0.0, 1.0, 4.0]), rtol=1e-6)

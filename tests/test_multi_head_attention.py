@@ -208,7 +208,7 @@ def test_pair_sums_with_softmax_have_no_scale(far):
     exponents = 2000.0 * (np.cos(angles) - np.cos(far))
     attention = weights * np.exp(exponents) / (weights * np.exp(exponents)).sum()
     expected = attention @ np.sin(angles)
-    assert model.pair_velocity([0.0], angles, weights)[0] == pytest.approx(expected, rel=1e-11)
+    assert model.pair_velocity([0.0], angles, weights)[0] == pytest.approx(expected, rel=1e-11, abs=0.0)
 
 
 # ---- energy
@@ -220,10 +220,10 @@ def test_energy_is_the_double_integral():
     p = density.density(phi) * (2.0 * np.pi / 512)
     y = np.stack([np.cos(phi), np.sin(phi)])
     expected = sum(p @ np.exp(2.0 * y.T @ np.array(h.query_key) @ y) @ p / 4.0 for h in model.heads)
-    assert density.energy(model) == pytest.approx(expected, rel=1e-14)
+    assert density.energy(model) == pytest.approx(expected, rel=1e-14, abs=0.0)
     linear = MultiHeadAttention([AttentionHead(IDENTITY, [[1.0, 0.5], [0.5, -2.0]], 0.0)], "none")
     mean = p @ y.T
-    assert density.energy(linear) == pytest.approx(0.5 * mean @ [[1.0, 0.5], [0.5, -2.0]] @ mean, rel=1e-13)
+    assert density.energy(linear) == pytest.approx(0.5 * mean @ [[1.0, 0.5], [0.5, -2.0]] @ mean, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.parametrize(

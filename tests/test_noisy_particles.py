@@ -84,7 +84,7 @@ def test_increments_are_the_seeds_own():
     assert (one(7, 0.1) == other(7, 0.1)).all()
     assert (one(7, 0.1) != one(8, 0.1)).all()
     assert (one(7, 0.1) != Increments(4, 5)(7, 0.1)).all()
-    assert one(7, 0.4) == pytest.approx(2.0 * one(7, 0.1), rel=1e-15)
+    assert one(7, 0.4) == pytest.approx(2.0 * one(7, 0.1), rel=1e-15, abs=0.0)
 
 
 def test_a_longer_run_repeats_a_shorter_one_and_is_stored(tmp_path):

@@ -89,7 +89,7 @@ def test_attention_as_a_potential_is_equal_to_rounding(beta):
     grids = [model.grid_fields(256) for model in (attention, exact)]
     for grid in grids:
         grid.evaluate(moments)
-    assert grids[1].dissipation() == pytest.approx(grids[0].dissipation(), rel=1e-14)
+    assert grids[1].dissipation() == pytest.approx(grids[0].dissipation(), rel=1e-14, abs=0.0)
 
     def close(found, expected, tolerance=1e-14):
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
@@ -100,7 +100,9 @@ def test_attention_as_a_potential_is_equal_to_rounding(beta):
     close(exact.pair_jacobian(angles, weights), attention.pair_jacobian(angles, weights))
     close(exact.energy(moments), attention.energy(moments))
     rates = moments[0] * np.arange(129) * (1.0 - 0.5j)
-    assert exact.energy_rate(moments[0], rates) == pytest.approx(attention.energy_rate(moments[0], rates), rel=1e-13)
+    assert exact.energy_rate(moments[0], rates) == pytest.approx(
+        attention.energy_rate(moments[0], rates), rel=1e-13, abs=0.0
+    )
 
 
 def test_a_function_leaves_no_rounding_behind():
@@ -200,12 +202,12 @@ def test_spectral_and_characteristics_agree(model):
 @pytest.mark.parametrize("strength", [1.0, 3.0])
 def test_oscillators_need_noise_of_half_their_strength_to_lose_order(strength):
     model = PairPotential.kuramoto(strength, 0.2)
-    assert critical_noise(model) == pytest.approx(0.5 * strength, rel=1e-15)
-    assert stabilising_noise(model) == pytest.approx(0.5 * strength, rel=1e-15)
+    assert critical_noise(model) == pytest.approx(0.5 * strength, rel=1e-15, abs=0.0)
+    assert stabilising_noise(model) == pytest.approx(0.5 * strength, rel=1e-15, abs=0.0)
     assert stabilising_noise(PairPotential.kuramoto(-strength)) == 0.0
     start = stationary_state(PairPotential.kuramoto(strength, 0.6 * strength), FourierDensity.uniform())
     uniform = continue_branch(start, "diffusion", (0.4 * strength, 0.7 * strength), increasing=False)
-    assert [point.value for point in uniform.special] == pytest.approx([0.5 * strength], rel=1e-10)
+    assert [point.value for point in uniform.special] == pytest.approx([0.5 * strength], rel=1e-10, abs=0.0)
 
 
 @pytest.mark.parametrize(("strength", "noise"), [(1.0, 0.2), (1.0, 0.45), (3.0, 0.4), (3.0, 1.49)])
@@ -274,7 +276,7 @@ def test_bounded_confidence_jumps_to_a_cluster_below_a_radius_and_glides_above(r
     bend = (bends[0] * square[1] - bends[1] * square[0]) / (square[1] - square[0])
     expected = w1 * (2.0 * w2 - w1) / (2.0 * (w1 - w2))
     assert bend == pytest.approx(expected, abs=1e-4 * w1)
-    assert cubic_coefficient(first.state.model) == pytest.approx(expected, rel=1e-12)
+    assert cubic_coefficient(first.state.model) == pytest.approx(expected, rel=1e-12, abs=0.0)
     folds = clusters.of_kind("fold")
     assert len(folds) == (1 if radius < TURNING_RADIUS else 0)
     if folds:
@@ -300,7 +302,7 @@ def test_energy_is_the_double_integral_and_never_falls():
     p = DENSITY.density(phi) * (2.0 * np.pi / 64)
     w = 0.3 + 2.0 * (0.5 * np.cos(phi) - 0.2 * np.cos(2.0 * phi) + 0.1 * np.cos(3.0 * phi))
     expected = 0.5 * p @ w[(np.arange(64)[:, None] - np.arange(64)) % 64] @ p
-    assert DENSITY.energy(ROUGH) == pytest.approx(expected, rel=1e-14)
+    assert DENSITY.energy(ROUGH) == pytest.approx(expected, rel=1e-14, abs=0.0)
     run = solve(PairPotential(ROUGH.coefficients), DENSITY, np.linspace(0.0, 2.0, 21), method="spectral")
     assert np.diff(run.energy).min() > 0.0
     assert np.abs(run.energy_rate_residual).max() < 1e-13

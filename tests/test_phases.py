@@ -37,7 +37,7 @@ def test_quasilinear_phase_of_f_alpha_ends_at_the_published_passage_of_the_level
     assert phases.quasilinear.state == "ended"
     assert phases.quasilinear.end == pytest.approx(passage, abs=1.5e-5)
     assert phases.measured_exit == phases.quasilinear.end
-    assert phases.predicted_exit == pytest.approx(np.log(0.3 / (np.pi * alpha)) / RATE, rel=1e-12)
+    assert phases.predicted_exit == pytest.approx(np.log(0.3 / (np.pi * alpha)) / RATE, rel=1e-12, abs=0.0)
     assert phases.leading_mode == phases.mode == 3
 
 
@@ -133,10 +133,12 @@ def test_tokens_and_density_have_the_same_phases():
     c = tokens.moments(64)
     rate = RATE / 27.2398718236
     norm = math.sqrt(2 * sum(abs(c[k]) ** 2 / (1 + k * k) for k in range(1, 65)))
-    assert particles.predicted_t1 == pytest.approx(math.log(30_000**-0.25 / norm) / rate, rel=1e-9)
+    assert particles.predicted_t1 == pytest.approx(math.log(30_000**-0.25 / norm) / rate, rel=1e-9, abs=0.0)
     alpha = 30_000**-0.25 * abs(c[3]) / norm
-    assert particles.predicted_t2 == pytest.approx(math.log(0.3 / alpha) / rate, rel=1e-9)
-    assert particles.predicted_t1 + particles.predicted_t2 == pytest.approx(particles.predicted_exit, rel=1e-12)
+    assert particles.predicted_t2 == pytest.approx(math.log(0.3 / alpha) / rate, rel=1e-9, abs=0.0)
+    assert particles.predicted_t1 + particles.predicted_t2 == pytest.approx(
+        particles.predicted_exit, rel=1e-12, abs=0.0
+    )
     assert particles.measured_exit == pytest.approx(particles.predicted_exit, rel=0.1)
 
 
@@ -148,8 +150,8 @@ def test_t1_is_measured_where_one_mode_is_all_there_is():
 
 def test_h_minus_one_norm():
     c = np.array([1.0, 0.3j, -0.2, 0.0])
-    assert h_minus_one(c) == pytest.approx(math.sqrt(2 * (0.09 / 2 + 0.04 / 5)), rel=1e-14)
-    assert periodicity_defect(c, 2) == pytest.approx(0.3, rel=1e-14)
+    assert h_minus_one(c) == pytest.approx(math.sqrt(2 * (0.09 / 2 + 0.04 / 5)), rel=1e-14, abs=0.0)
+    assert periodicity_defect(c, 2) == pytest.approx(0.3, rel=1e-14, abs=0.0)
     assert expected_h_minus_one(1) ** 2 == pytest.approx(2.15335, abs=5e-6)
     assert expected_h_minus_one(100, 20_000) == pytest.approx(expected_h_minus_one(100), rel=1e-4)
     # mean of 400 samples within 5 standard errors (false alarms: 6e-7)
@@ -183,9 +185,9 @@ def test_cover_of_a_density_is_its_mass():
 
 def test_crossings_are_exact_for_exponentials():
     t = np.array([0.0, 1.0, 2.5, 4.0])
-    assert first_rise(t, np.exp(t), 5.0) == pytest.approx(math.log(5.0), rel=1e-14)
-    assert smooth_rise(t, np.exp(t), 5.0) == pytest.approx(math.log(5.0), rel=1e-12)
-    assert first_fall(t, np.exp(-t), 0.2) == pytest.approx(math.log(5.0), rel=1e-14)
+    assert first_rise(t, np.exp(t), 5.0) == pytest.approx(math.log(5.0), rel=1e-14, abs=0.0)
+    assert smooth_rise(t, np.exp(t), 5.0) == pytest.approx(math.log(5.0), rel=1e-12, abs=0.0)
+    assert first_fall(t, np.exp(-t), 0.2) == pytest.approx(math.log(5.0), rel=1e-14, abs=0.0)
     assert first_rise(t, np.exp(t), 100.0) is first_fall(t, np.exp(t), 0.5) is smooth_rise(t, np.exp(t), 99.0) is None
     assert first_rise(t, np.exp(t), 0.5) == first_fall(t, np.exp(t), 2.0) == 0.0
     assert between(1.0, 3.0, 0.0, 4.0, 1.0) == 1.5

@@ -27,6 +27,7 @@ from spectral_mf.config import RunConfig
 from spectral_mf.position_theory import influence
 from spectral_mf.positional_plots import PICTURES, plot_moments, plot_order
 from spectral_mf.positional_start import PositionalStart, Power, Window
+from spectral_mf.storage import positional_file
 from spectral_mf.storage.positional import has_positions
 from spectral_mf.sweep.plan import SweepPlan
 
@@ -198,7 +199,7 @@ def test_a_window_moves_the_last_position_as_theory_says(command, tmp_path):
 
     pieces = ((0.0, 1e-6), (1e-6, 1e-3), (1e-3, 0.1), (0.1, 1.0))
     moved = sum(quad(lambda s: window(s) * influence([s], growth, 1.0)[0], *ends, epsrel=1e-12)[0] for ends in pieces)
-    assert last == pytest.approx(1e-7 * (window(1.0) + moved), rel=1e-8)
+    assert 1e7 * last == pytest.approx(window(1.0) + moved, rel=1e-8)
 
 
 def test_options_replace_what_the_file_says(command, tmp_path):
@@ -309,12 +310,12 @@ def test_pictures_show_the_moments_at_all_positions(command, tmp_path):
     (mesh,) = plot_order(stored).axes[0].collections
     sizes = np.asarray(mesh.get_array())
     middle = (np.arange(200) + 0.5) / 200
-    assert sizes == pytest.approx(np.abs(stored.at(middle)[:, :, 3]).T, rel=1e-12)
+    assert sizes == pytest.approx(np.abs(stored.at(middle)[:, :, 3]).T, rel=1e-12, abs=0.0)
     lines = {line.get_label(): line for line in plot_moments(stored).axes[0].lines}
-    assert lines["s = 0.5"].get_ydata() == pytest.approx(np.abs(stored.at([0.5])[:, 0, 3]), rel=1e-12)
+    assert lines["s = 0.5"].get_ydata() == pytest.approx(np.abs(stored.at([0.5])[:, 0, 3]), rel=1e-12, abs=0.0)
     dashed = [line for line in plot_moments(stored).axes[0].lines if line.get_linestyle() == "--"]
     at_half = 0.01 * np.expm1(0.5) / np.expm1(1.0) * np.exp(RATE / 2.0 * stored.t)
-    assert dashed[2].get_ydata() == pytest.approx(at_half, rel=1e-12)
+    assert dashed[2].get_ydata() == pytest.approx(at_half, rel=1e-12, abs=0.0)
 
 
 def test_corner_cases_are_drawn():
@@ -427,29 +428,32 @@ def test_a_kill_leaves_what_was_written_until_then(tmp_path, command):
     assert "  status    stopped without ending, as after a kill or a power cut: no process is writing" in shown
 
 
-def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path):
-    import spectral_mf.storage.positional_file as module
-
-    write = module.write_positional
+@pytest.mark.parametrize(
+    ("pause", "n_kept", "n_rescued"), [(0.0, 3, 4), (100.0, 1, 5)], ids=["on the way", "at the end"]
+)
+def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path, pause, n_kept, n_rescued):
+    write = positional_file.write_positional
 
     def write_until_full(rows, place):
         if rows.t[-1] > 0.05:
             raise StorageError("no space is left to write run.h5.")
         write(rows, place)
 
-    monkeypatch.setattr(module, "write_positional", write_until_full)
-    monkeypatch.setattr(module, "SHORTEST_PAUSE", 0.0)
-    monkeypatch.setattr(module, "PAUSE_PER_EFFORT", 0.0)
+    monkeypatch.setattr(positional_file, "write_positional", write_until_full)
+    monkeypatch.setattr(positional_file, "SHORTEST_PAUSE", pause)
+    monkeypatch.setattr(positional_file, "PAUSE_PER_EFFORT", 0.0)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     code, _, told = command("solve", causal(tmp_path), "-q")
     assert code == 2
     first, second = told.splitlines()
     assert first == "Error: no space is left to write run.h5."
-    assert second.startswith("What was computed until then (4 rows) is in ")
-    rescued = PositionalTrajectory.load(second.removeprefix("What was computed until then (4 rows) is in ")[:-1])
-    assert rescued.t.tolist() == [0.0, 0.02, 0.04, 0.06]
-    assert len(PositionalTrajectory.load("run.h5")) == 3
+    kept = f"What was computed until then ({n_rescued} rows) is in "
+    assert second.startswith(kept)
+    rescued = PositionalTrajectory.load(second.removeprefix(kept)[:-1])
+    assert rescued.t.tolist() == [0.0, 0.02, 0.04, 0.06, 0.08][:n_rescued]
+    assert len(PositionalTrajectory.load("run.h5")) == n_kept
+    assert list(tmp_path.glob(".*")) == []
 
 
 # Bad input
@@ -609,9 +613,11 @@ def test_profiles_are_factors_from_0_to_1():
         assert values[0] == (power == 0.0)
     assert Power(1.5, 1e-9)(0.3) == pytest.approx(0.3**1.5, rel=1e-8)  # e^(λs) - 1 = λs (1 + λs/2 + ..)
     assert Window(0.3, 0.1)(0.3) == 1.0
-    assert Window(0.3, 0.1)(0.5) == pytest.approx(np.exp(-2.0), rel=1e-14)
+    assert Window(0.3, 0.1)(0.5) == pytest.approx(np.exp(-2.0), rel=1e-14, abs=0.0)
 
 
 def test_a_start_at_a_position_is_that_share_of_the_perturbation():
     start = PositionalStart(FourierDensity.from_modes({1: 0.2, 3: 0.1j}), Window(0.3, 0.1))
-    assert start(0.5).moments(3) == pytest.approx([1.0, 0.2 * np.exp(-2.0), 0.0, 0.1j * np.exp(-2.0)], rel=1e-14)
+    assert start(0.5).moments(3) == pytest.approx(
+        [1.0, 0.2 * np.exp(-2.0), 0.0, 0.1j * np.exp(-2.0)], rel=1e-14, abs=0.0
+    )

@@ -272,7 +272,9 @@ def test_influence_is_the_series():
     for j in range(60):
         total += term
         term = term * growth * depth / ((j + 1) * (j + 2))
-    assert influence(s, growth, decay) == pytest.approx(decay * np.exp(decay * s) / np.expm1(decay) * total, rel=1e-13)
+    assert influence(s, growth, decay) == pytest.approx(
+        decay * np.exp(decay * s) / np.expm1(decay) * total, rel=1e-13, abs=0.0
+    )
     assert influence(s, growth, 1e-9) == pytest.approx(influence(s, growth, 0.0), rel=1e-7)
 
 
@@ -293,7 +295,7 @@ def test_influence_is_u_shaped_at_first_and_falls_later(decay):
 
 
 def test_the_first_bound_holds_for_steep_decay():
-    assert u_shape_limit(3.0) == pytest.approx(1.2679491924311228, rel=1e-14)  # 3 - sqrt 3
+    assert u_shape_limit(3.0) == pytest.approx(1.2679491924311228, rel=1e-14, abs=0.0)  # 3 - sqrt 3
 
 
 def test_the_last_position_turns_at_the_second_bound():

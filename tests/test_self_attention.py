@@ -55,16 +55,18 @@ def test_published_velocities(beta, kappa, theta, usa, sa):
     sa_exact = brute_force_velocity(beta, lambda p: np.exp(kappa * np.cos(p)), [theta], True)[0]
     got = SelfAttention(beta).velocity(moments, theta)
     assert got == pytest.approx(sa_exact, abs=1e-14, rel=1e-12)
-    assert got == pytest.approx(sa, rel=1e-11)
+    assert got == pytest.approx(sa, rel=1e-11, abs=0.0)
     if usa is not None:
-        assert SelfAttention(beta, "none").velocity(moments, theta) == pytest.approx(usa, rel=1e-13)
-        assert SelfAttention(beta, "peak").velocity(moments, theta) == pytest.approx(usa * np.exp(-beta), rel=1e-13)
+        assert SelfAttention(beta, "none").velocity(moments, theta) == pytest.approx(usa, rel=1e-13, abs=0.0)
+        assert SelfAttention(beta, "peak").velocity(moments, theta) == pytest.approx(
+            usa * np.exp(-beta), rel=1e-13, abs=0.0
+        )
 
 
 def test_published_velocities_of_a_two_mode_density():
     moments = FourierDensity.from_modes({1: 0.15, 2: -0.1j}).moments(64)
-    assert SelfAttention(5).velocity(moments, 0.7) == pytest.approx(-0.01936974328376047, rel=1e-12)
-    assert SelfAttention(5, "none").velocity(moments, 0.7) == pytest.approx(-0.7026167170601086, rel=1e-12)
+    assert SelfAttention(5).velocity(moments, 0.7) == pytest.approx(-0.01936974328376047, rel=1e-12, abs=0.0)
+    assert SelfAttention(5, "none").velocity(moments, 0.7) == pytest.approx(-0.7026167170601086, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1e-300, 1e-6, 0.5, 5.0, 50.0, 1000.0])
@@ -109,7 +111,7 @@ def test_folded_grids_and_batches_are_the_same_function(normalization):
         full.evaluate(density.moments(96)[None])
         np.testing.assert_allclose(folded.velocity[i], full.velocity[0, :64], rtol=0, atol=1e-13 * model.speed)
         np.testing.assert_allclose(folded.density[i], full.density[0, :64], rtol=0, atol=1e-14)
-        assert dissipation[i] == pytest.approx(full.dissipation()[0], rel=1e-12)
+        assert dissipation[i] == pytest.approx(full.dissipation()[0], rel=1e-12, abs=0.0)
 
 
 def test_top_mode_of_the_grid_has_no_derivative():
@@ -138,7 +140,9 @@ def test_softmax_speed_never_exceeds_one(beta):
 @pytest.mark.parametrize(("beta", "largest"), [(1, 1.458528537136238), (5, 39.26375445805452), (7, 246.9523401973762)])
 def test_largest_unnormalised_speed(beta, largest):
     theta = np.linspace(0.0, 1.6, 200_001)
-    assert SelfAttention(beta, "none").pair_velocity(theta, [0.0], [1.0]).min() == pytest.approx(-largest, rel=1e-9)
+    assert SelfAttention(beta, "none").pair_velocity(theta, [0.0], [1.0]).min() == pytest.approx(
+        -largest, rel=1e-9, abs=0.0
+    )
 
 
 @given(
@@ -169,7 +173,7 @@ def test_published_velocities_of_three_particles():
     assert usa.sum() == pytest.approx(0.0, abs=1e-14)
     sa = SelfAttention(5).pair_velocity(theta, theta, w)
     np.testing.assert_allclose(sa, [0.07678552220000532, -0.07602954639746427, -0.0007709107302593021], rtol=1e-13)
-    assert sa.sum() == pytest.approx(-1.493492771825703e-5, rel=1e-10)
+    assert sa.sum() == pytest.approx(-1.493492771825703e-5, rel=1e-10, abs=0.0)
 
 
 def test_published_values_of_two_weighted_atoms():
@@ -179,7 +183,7 @@ def test_published_values_of_two_weighted_atoms():
     np.testing.assert_allclose(usa.pair_velocity(atoms.angles, atoms.angles, atoms.weights), expected, rtol=1e-13)
     expected = [0.159726673933872017, -0.0347170984787530029]
     np.testing.assert_allclose(sa.pair_velocity(atoms.angles, atoms.angles, atoms.weights), expected, rtol=1e-13)
-    assert atoms.energy(usa) == pytest.approx(9.23385730301619267, rel=1e-13)
+    assert atoms.energy(usa) == pytest.approx(9.23385730301619267, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -242,14 +246,14 @@ def test_one_and_two_particles():
         assert sa[1] - sa[0] == pytest.approx(
             -2.0 * np.sin(phi) / (1.0 + np.exp(beta * (1.0 - np.cos(phi)))), rel=1e-12
         )
-        assert usa[1] - usa[0] == pytest.approx(-np.exp(beta * np.cos(phi)) * np.sin(phi), rel=1e-12)
+        assert usa[1] - usa[0] == pytest.approx(-np.exp(beta * np.cos(phi)) * np.sin(phi), rel=1e-12, abs=0.0)
 
 
 def test_escape_rate_of_the_antipodal_pair():
     """The gap 2 pi / 2 is unstable at 2 / (e^{2 beta} + 1) (SA): 9.079573740486879e-5 at beta = 5."""
     jacobian = SelfAttention(5.0).pair_jacobian([0.0, np.pi], [0.5, 0.5])
     rates = np.linalg.eigvals(jacobian).real
-    assert rates.max() == pytest.approx(9.079573740486879e-5, rel=1e-12)
+    assert rates.max() == pytest.approx(9.079573740486879e-5, rel=1e-12, abs=0.0)
     assert abs(rates.min()) < 1e-19
 
 
@@ -342,10 +346,10 @@ def test_energies_of_clusters(beta, normalization):
     model = SelfAttention(beta, normalization)
     unit = np.exp(model.energy_log_unit)
     uniform, *clusters = ENERGIES[beta]
-    assert FourierDensity.uniform().energy(model) * unit == pytest.approx(uniform, rel=1e-14)
+    assert FourierDensity.uniform().energy(model) * unit == pytest.approx(uniform, rel=1e-14, abs=0.0)
     for k, energy in zip((1, 2, 3, 4, 8), clusters, strict=True):
         atoms = Atoms(TWO_PI * np.arange(k) / k + 0.4)
-        assert atoms.energy(model) * unit == pytest.approx(energy, rel=3e-14)
+        assert atoms.energy(model) * unit == pytest.approx(energy, rel=3e-14, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +362,7 @@ def test_energies_of_clusters(beta, normalization):
     ],
 )
 def test_energies_of_von_mises(beta, kappa, energy):
-    assert FourierDensity.von_mises(kappa, 1.0).energy(SelfAttention(beta)) == pytest.approx(energy, rel=1e-14)
+    assert FourierDensity.von_mises(kappa, 1.0).energy(SelfAttention(beta)) == pytest.approx(energy, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "peak"])
@@ -369,13 +373,13 @@ def test_energies_of_von_mises(beta, kappa, energy):
 def test_energies_beyond_overflow_have_a_unit(beta, uniform, atom, normalization):
     model = SelfAttention(beta, normalization)
     assert model.energy_log_unit == beta
-    assert np.log(FourierDensity.uniform().energy(model)) + beta == pytest.approx(uniform, rel=1e-14)
-    assert np.log(Atoms([1.0]).energy(model)) + beta == pytest.approx(atom, rel=1e-14)
+    assert np.log(FourierDensity.uniform().energy(model)) + beta == pytest.approx(uniform, rel=1e-14, abs=0.0)
+    assert np.log(Atoms([1.0]).energy(model)) + beta == pytest.approx(atom, rel=1e-14, abs=0.0)
 
 
 def test_energy_at_beta_zero_is_its_excess():
     model = SelfAttention(0.0)
-    assert FourierDensity.from_modes({1: 0.3}).energy(model) == pytest.approx(0.045, rel=1e-15)
+    assert FourierDensity.from_modes({1: 0.3}).energy(model) == pytest.approx(0.045, rel=1e-15, abs=0.0)
     assert FourierDensity.uniform().energy(model) == 0.0
     assert model.energy(np.ones(1, dtype=complex)) == 0.0
     small = SelfAttention(1e-6)
@@ -389,7 +393,7 @@ def test_energy_from_moments_is_the_sum_over_pairs(points, beta):
     x, w = map(np.array, zip(*points, strict=True))
     w = w / w.sum()
     pairs = w @ np.exp(beta * (np.cos(x[:, None] - x) - 1.0)) @ w / (2.0 * beta)
-    assert Atoms(x, w).energy(SelfAttention(beta, "peak")) == pytest.approx(pairs, rel=1e-12)
+    assert Atoms(x, w).energy(SelfAttention(beta, "peak")) == pytest.approx(pairs, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -407,10 +411,10 @@ def test_energy_rises_at_the_published_rate(beta, kappa, usa, sa):
         fields = model.grid_fields(256)
         moments = density.moments(128)
         fields.evaluate(moments[None])
-        assert fields.dissipation()[0] == pytest.approx(expected, rel=1e-12)
+        assert fields.dissipation()[0] == pytest.approx(expected, rel=1e-12, abs=0.0)
         flux = np.fft.rfft(fields.velocity[0] * fields.density[0]) / 256
         rates = -1j * np.arange(129) * flux
-        assert model.energy_rate(moments, rates) == pytest.approx(expected, rel=1e-12)
+        assert model.energy_rate(moments, rates) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 def test_mean_speed_is_zero_only_without_softmax():
@@ -448,7 +452,9 @@ def test_unnormalised_attention_that_overflows_is_refused_with_advice():
     with pytest.raises(InputError, match="use normalization = 'peak'"):
         SelfAttention(800.0, "none")
     assert np.isfinite(SelfAttention(800.0, "peak").growth_rate(np.arange(100))).all()
-    assert SelfAttention(800.0, "peak").growth_rate(40) == pytest.approx(np.exp(795.431642243255 - 800), rel=1e-11)
+    assert SelfAttention(800.0, "peak").growth_rate(40) == pytest.approx(
+        np.exp(795.431642243255 - 800), rel=1e-11, abs=0.0
+    )
     assert np.isfinite(SelfAttention(600.0, "none").growth_rate(np.arange(100))).all()
 
 
@@ -461,7 +467,7 @@ def test_any_real_scalar_is_a_beta_in_double(beta):
 
 
 def test_single_precision_beta_overflows_nowhere():
-    assert SelfAttention(np.float32(100)).growth_rate(14) == pytest.approx(0.7331761029782111, rel=1e-14)
+    assert SelfAttention(np.float32(100)).growth_rate(14) == pytest.approx(0.7331761029782111, rel=1e-14, abs=0.0)
 
 
 def test_to_dict_makes_the_same_model():
@@ -486,7 +492,7 @@ def test_noise_that_stabilises_the_uniform_density():
         critical = SelfAttention(5.0).growth_rate(1) + shift
         rates = SelfAttention(5.0, diffusion=critical).growth_rate(np.arange(1, 30))
         assert bool((rates < 0.0).all()) is stable
-    assert SelfAttention(5.0).growth_rate(1) == pytest.approx(0.1786766274, rel=1e-9)
+    assert SelfAttention(5.0).growth_rate(1) == pytest.approx(0.1786766274, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("make", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])

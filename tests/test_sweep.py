@@ -173,7 +173,7 @@ def test_blocks_of_cases_go_where_they_belong(tmp_path, by_a_thread):
 
 def test_first_reached_is_exact_for_exponential_growth():
     t = np.array([0.0, 1.0, 3.0, 4.0])
-    assert first_reached(t, 0.01 * np.exp(0.9 * t), 0.1) == pytest.approx(np.log(10.0) / 0.9, rel=1e-14)
+    assert first_reached(t, 0.01 * np.exp(0.9 * t), 0.1) == pytest.approx(np.log(10.0) / 0.9, rel=1e-14, abs=0.0)
     assert first_reached(t, [0.5, 0.0, 0.0, 0.0], 0.1) == 0.0
     assert first_reached(t, [0.0, 0.2, 0.3, 0.3], 0.1) == 1.0
     assert np.isnan(first_reached(t, [0.0, 0.01, 0.02, 0.03], 0.1))

@@ -93,7 +93,7 @@ def test_large_beta(beta, mode, rate):
     assert dominant.modes == (mode,)
     assert dominant.rate < 2.0 / math.e
     if rate is not None:
-        assert dominant.rate == pytest.approx(rate, rel=1e-12)
+        assert dominant.rate == pytest.approx(rate, rel=1e-12, abs=0.0)
 
 
 def test_unscaled_rates_that_overflow_are_refused_and_available_in_other_units():
@@ -147,13 +147,17 @@ def test_the_circle_is_the_sphere_of_dimension_two():
 
 
 def test_plotted_coefficients_are_the_rates_divided_by_pi():
-    assert theory.growth_rate(SelfAttention(5.0, "none"), 3) / math.pi == pytest.approx(5.9193130220823, rel=1e-13)
-    assert theory.growth_rate(SelfAttention(7.0, "none"), 4) / math.pi == pytest.approx(37.10856681974, rel=1e-12)
+    assert theory.growth_rate(SelfAttention(5.0, "none"), 3) / math.pi == pytest.approx(
+        5.9193130220823, rel=1e-13, abs=0.0
+    )
+    assert theory.growth_rate(SelfAttention(7.0, "none"), 4) / math.pi == pytest.approx(
+        37.10856681974, rel=1e-12, abs=0.0
+    )
 
 
 def test_single_precision_beta_gives_double_precision_rates():
     rate = theory.growth_rate(SelfAttention(np.float32(100.0)), np.float32(14))
-    assert rate == pytest.approx(0.7331761029782111, rel=1e-13)
+    assert rate == pytest.approx(0.7331761029782111, rel=1e-13, abs=0.0)
     assert rate.dtype == np.float64
 
 
@@ -186,7 +190,7 @@ def test_stable_uniform_density_still_names_the_slowest_decay():
     dominant = theory.dominant_mode(SelfAttention(5.0, diffusion=0.2))
     assert not dominant.unstable
     assert dominant.modes == (1,)
-    assert dominant.rate == pytest.approx(0.17867662740881706 - 0.2, rel=1e-12)
+    assert dominant.rate == pytest.approx(0.17867662740881706 - 0.2, rel=1e-12, abs=0.0)
     assert not theory.dominant_mode(SelfAttention(0.0, diffusion=0.5)).unstable
 
 
@@ -200,7 +204,7 @@ def test_ties(normalization):
         assert theory.dominant_mode(SelfAttention(beta - 1e-6, normalization)).modes == (k,)
         assert theory.dominant_mode(SelfAttention(beta + 1e-6, normalization)).modes == (k + 1,)
     for beta, rate in zip(THRESHOLDS, TIE_RATES, strict=False):
-        assert theory.dominant_mode(SelfAttention(beta)).rate == pytest.approx(rate, rel=1e-13)
+        assert theory.dominant_mode(SelfAttention(beta)).rate == pytest.approx(rate, rel=1e-13, abs=0.0)
 
 
 def test_thresholds_to_twenty():
@@ -213,7 +217,7 @@ def test_thresholds_to_twenty():
         for mode in (1, 5, 30):
             model = SelfAttention(float(theory.threshold(mode, dimension=d)))
             pair = theory.growth_rate(model, [mode, mode + 1], dimension=d)
-            assert pair[0] == pytest.approx(pair[1], rel=1e-13)
+            assert pair[0] == pytest.approx(pair[1], rel=1e-13, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +253,7 @@ def test_time_at_which_given_data_leave_the_linear_regime():
     rates = theory.growth_rate(model, [2, 3])
     density = FourierDensity.from_modes({2: 0.02j, 3: -0.001, 9: 0.05})
     expected = min(math.log(0.1 / 0.02) / rates[0], math.log(0.1 / 0.001) / rates[1])
-    assert theory.linear_exit_time(model, density, 0.1) == pytest.approx(expected, rel=1e-14)
+    assert theory.linear_exit_time(model, density, 0.1) == pytest.approx(expected, rel=1e-14, abs=0.0)
     assert theory.linear_exit_time(model, density, 0.05) == 0.0
     assert theory.linear_exit_time(model, FourierDensity.uniform()) == math.inf
     assert theory.linear_exit_time(SelfAttention(5.0, diffusion=1.0), density, 0.1) == math.inf
@@ -266,7 +270,7 @@ def test_exit_time_of_the_published_experiment():
     assert small.mean == pytest.approx(cubic, abs=0.3**4 / rate)
     assert abs(small.mean - cubic) < 0.1 * (cubic - small.linear_mean)
     assert small.standard_deviation == pytest.approx(0.64127 / rate, rel=1e-5)
-    assert (small.mode, small.growth_rate) == (2, pytest.approx(rate, rel=1e-14))
+    assert (small.mode, small.growth_rate) == (2, pytest.approx(rate, rel=1e-14, abs=0.0))
     large = theory.exit_time(SelfAttention(2.0, "none"), 16000, 0.3)
     assert large.mean - small.mean == pytest.approx(1.0061, abs=5e-5)
 

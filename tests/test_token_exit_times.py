@@ -37,7 +37,7 @@ def sample():
 def test_tokens_leave_when_theory_says(sample):
     # intervals at 1 - 1e-5 each for a slope, 2 means and 2 deviations: false alarms below 1e-4
     verdict = judge_tokens(sample, confidence=1 - 1e-5, mean_confidence=1 - 1e-5)
-    assert verdict.slope.theory == pytest.approx(0.5 / RATE, rel=1e-9)
+    assert verdict.slope.theory == pytest.approx(0.5 / RATE, rel=1e-9, abs=0.0)
     assert verdict.agrees
     assert verdict.plain.agrees
     assert sample.failures == 0
@@ -55,7 +55,7 @@ def test_moment_time_is_where_a_fine_run_crosses(sample):
     exit_ = sample.runs[1][0]
     fine = exit_.moment_time + np.array([-2e-3, 0.0, 2e-3])
     run = simulate(USA, sample_tokens(16_000, seed), [0.0, *fine], rtol=1e-9)
-    assert abs(run.moments[0, 2]) == pytest.approx(exit_.start, rel=1e-12)
+    assert abs(run.moments[0, 2]) == pytest.approx(exit_.start, rel=1e-12, abs=0.0)
     assert abs(run.moments[1, 2]) < 0.3 < abs(run.moments[3, 2])
     assert abs(run.moments[2, 2]) == pytest.approx(0.3, abs=3e-4)
 

@@ -21,7 +21,7 @@ def test_reference_coefficients(name):
             expected[int(j), int(p)] = value
     manifold = theory.unstable_manifold(SelfAttention(5.0, name.split()[-1]), 3, 6)
     np.testing.assert_allclose(manifold.coefficients, expected, rtol=0, atol=1e-12)
-    assert manifold.growth_rate == pytest.approx(case["lambda"], rel=1e-14)
+    assert manifold.growth_rate == pytest.approx(case["lambda"], rel=1e-14, abs=0.0)
     assert (manifold.mode, manifold.order) == (3, 6)
 
 
@@ -53,12 +53,12 @@ def test_kuramoto_limit_is_the_poisson_kernel(normalization):
     for p in (1, 2, 5):
         for n in range(12):
             binomial = math.prod((-0.5 * p - i) / (i + 1) for i in range(n))
-            assert manifold.coefficients[p + 2 * n, p] == pytest.approx(binomial, rel=1e-12)
+            assert manifold.coefficients[p + 2 * n, p] == pytest.approx(binomial, rel=1e-12, abs=0.0)
     assert manifold.radius == pytest.approx(math.sqrt(0.5), rel=1e-6)
     z = 0.4
     r = z / math.sqrt(1.0 + z * z)
     np.testing.assert_allclose(manifold(z), r ** np.arange(61), atol=float(manifold.remainder(z)) + 1e-15)
-    assert manifold.z_of_level(r) == pytest.approx(z, rel=1e-13)
+    assert manifold.z_of_level(r) == pytest.approx(z, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_series_solves_the_equation(beta, normalization, diffusion, mode):
     )
     rates = -1j * k * np.fft.rfft(velocity * p)[: c.size] / n - diffusion * k**2 * c
     np.testing.assert_allclose(manifold.rates(z), rates, rtol=0, atol=1e-12 * max(1.0, np.abs(rates).max()))
-    assert manifold.growth_rate == pytest.approx(float(theory.growth_rate(model, mode)), rel=1e-15)
+    assert manifold.growth_rate == pytest.approx(float(theory.growth_rate(model, mode)), rel=1e-15, abs=0.0)
 
 
 def test_rotation_and_vectorised_z():
@@ -129,7 +129,7 @@ def test_inverse_of_the_amplitude(diffusion):
     manifold = theory.unstable_manifold(SelfAttention(5.0, diffusion=diffusion))
     for level in (1e-12, 0.01, 0.3, 0.5):
         z = manifold.z_of_level(level)
-        assert abs(manifold(z)[manifold.mode]) == pytest.approx(level, rel=1e-13)
+        assert abs(manifold(z)[manifold.mode]) == pytest.approx(level, rel=1e-13, abs=0.0)
     assert manifold.z_of_level(0.0) == 0.0
 
 
