@@ -173,7 +173,7 @@ def test_the_example_runs_and_goes_on(command, checkout):
 
 def test_every_key_is_documented(checkout):
     page = (checkout / "docs" / "command-line.md").read_text(encoding="utf-8")
-    text = page[page.index("### Common noise") : page.index("### Token files")]
+    text = page[page.index("### Common noise") : page.index("### Positions")]
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(CommonNoiseSection.model_fields)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from spectral_mf import (
 )
 from spectral_mf.cli.app import run
 from spectral_mf.config import RunConfig
+from spectral_mf.config_positions import PositionsSection
+from spectral_mf.models import parameters_of
 from spectral_mf.position_theory import influence
 from spectral_mf.positional_plots import PICTURES, plot_moments, plot_order
 from spectral_mf.positional_start import PositionalStart, Power, Window
@@ -256,6 +259,14 @@ def test_the_example_runs(command, checkout):
     stored = PositionalTrajectory.load("positions.h5")
     growth = abs(stored.at([1.0])[-1, 0, 3]) / 1e-3
     assert growth == pytest.approx(np.exp(RATE / 2.0 * 0.35), rel=2e-3)  # to the order of |c_3|^2
+
+
+def test_every_key_is_documented(checkout):
+    page = (checkout / "docs" / "command-line.md").read_text(encoding="utf-8")
+    text = page[page.index("### Positions") : page.index("### Token files")]
+    of_the_model = set(parameters_of("PositionalAttention")[0]) - {"beta", "normalization", "diffusion"}
+    known = of_the_model | set(PositionsSection.model_fields)
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == known
 
 
 # What the file shows
