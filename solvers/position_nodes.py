@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_mf.arguments import integer_at_least
 from spectral_mf.errors import InputError, StoppedEarly
-from spectral_mf.position_grid import PositionGrid
+from spectral_mf.position_grid import MOST_NODES, PositionGrid
 
 ComplexArray = NDArray[np.complex128]
 
@@ -55,7 +56,10 @@ class NodeChoice:
             If no grid does.
         """
         if self.n_positions is not None:
-            grid = PositionGrid(self.n_positions, 1 if self.grading is None else self.grading)
+            wanted = integer_at_least("n_positions", self.n_positions, 1)
+            if wanted > MOST_NODES:
+                raise InputError(f"n_positions = {wanted} is too many; give at most {MOST_NODES}.")
+            grid = PositionGrid(wanted, 1 if self.grading is None else self.grading)
             return grid, moments(grid)
         least = np.inf
         for size in SIZES:

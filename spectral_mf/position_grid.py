@@ -24,6 +24,9 @@ ComplexArray = NDArray[np.complex128]
 _FARTHEST = 40.0
 """e^{-40} is less than rounding of 1: farther away in units of 1/decay, a kernel sees nothing."""
 
+MOST_NODES = 1024
+_LARGEST_GRADING = 8
+
 
 @dataclass(frozen=True)
 class PositionGrid:
@@ -50,10 +53,10 @@ class PositionGrid:
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_nodes", integer_at_least("n_nodes", self.n_nodes, 1))
         object.__setattr__(self, "grading", integer_at_least("grading", self.grading, 1))
-        if self.n_nodes > 1024 or self.grading > 8:
+        if self.n_nodes > MOST_NODES or self.grading > _LARGEST_GRADING:
             raise InputError(
-                f"n_nodes = {self.n_nodes} with grading = {self.grading} is too many; give at most 1024 nodes and "
-                "grading 8."
+                f"n_nodes = {self.n_nodes} with grading = {self.grading} is too many; give at most {MOST_NODES} nodes "
+                f"and grading {_LARGEST_GRADING}."
             )
 
     @cached_property

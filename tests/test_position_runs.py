@@ -499,7 +499,7 @@ def check_refused(command, *arguments, says):
         ({"positions": {"decay": 1.0}}, "positions.decay is not known; decay belongs in the section [model]."),
         ({"positions": 3}, "positions = 3 is not a section; write its keys below a line [positions]."),
         ({"position": {"power": 1}}, "section [position] is not known; did you mean [positions]?"),
-        ({"positions": {"n_positions": 0}}, "n_nodes = 0 is not allowed"),
+        ({"positions": {"n_positions": 0}}, "n_positions = 0 is not allowed"),
         (
             {"positions": {"window": [0.5, 0.005]}},
             "the initial densities depend so sharply on the position that 256 no",

@@ -416,8 +416,9 @@ def test_what_gives_no_densities_is_refused():
         solve_positions(SelfAttention(1.0), FourierDensity.uniform(), 1.0)
     with pytest.raises(InputError, match="gives no densities"):
         solve_positions(CAUSAL, lambda s: s, 1.0)
-    with pytest.raises(InputError, match="n_nodes = 0"):
-        solve_positions(CAUSAL, FourierDensity.uniform(), 1.0, n_positions=0)
+    for wrong, words in ((0, "n_positions = 0 is not allowed"), (2000, "n_positions = 2000 is too many")):
+        with pytest.raises(InputError, match=words):
+            solve_positions(CAUSAL, FourierDensity.uniform(), 1.0, n_positions=wrong)
     with pytest.raises(InputError, match=r"position 1\.5 is not allowed"):
         PositionGrid(4).interpolation([0.2, 1.5])
     with pytest.raises(InputError, match="modes of a perturbed uniform density do not grow each by itself"):
