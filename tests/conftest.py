@@ -22,3 +22,23 @@ settings.load_profile("reproducible")
 def checkout() -> Path:
     """Root of the source tree that the tests lie in."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def empty_folder(tmp_path, monkeypatch) -> Path:
+    """The folder that the test is in: its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(empty_folder, capfd):
+    """Run a command in this process, in a folder of its own; its code, stdout and stderr."""
+    from spectral_mf.cli.app import run
+
+    def call(*arguments):
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return code, *capfd.readouterr()
+
+    return call

@@ -13,30 +13,14 @@ import numpy as np
 import pytest
 
 from spectral_mf import Atoms, SelfAttention, StorageError, Trajectory
-from spectral_mf.cli.app import run
 from spectral_mf.cli.ending import way_on
 from spectral_mf.storage import RunFile, read_info
 from spectral_mf.trajectory import RunInfo
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 SMALL = ("--beta", "5", "--modes", "3:0.01", "--t-end", "1", "--dt", "0.1")
 COMMAND = [sys.executable, "-c", "from spectral_mf.cli import main; main()"]
-
-
-@pytest.fixture(autouse=True)
-def _empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def command(capfd):
-    """Run a command in this process; its code, stdout and stderr."""
-
-    def call(*arguments):
-        capfd.readouterr()
-        code = run([str(argument) for argument in arguments])
-        return code, *capfd.readouterr()
-
-    return call
 
 
 # Results

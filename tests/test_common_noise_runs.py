@@ -16,10 +16,11 @@ from spectral_mf import (
     resume,
     solve_common_noise,
 )
-from spectral_mf.cli.app import run
 from spectral_mf.config import RunConfig
 from spectral_mf.config_common_noise import CommonNoiseSection
 from spectral_mf.sweep.plan import SweepPlan
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 RUN = """
 [model]
@@ -46,23 +47,6 @@ cells = 128
 PLANAR = "planar = 0.5\nn_steps = 16\nseed = 7"
 START = FourierDensity.from_modes({1: 0.2, 2: 0.05j})
 SECTIONS = {"model": {"beta": 3}, "initial": {"modes": {"1": 0.2}}, "time": {"t_end": 2}}
-
-
-@pytest.fixture(autouse=True)
-def _empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def command(capfd):
-    """Run a command in this process; its code, stdout and stderr."""
-
-    def call(*arguments):
-        capfd.readouterr()
-        code = run([str(argument) for argument in arguments])
-        return code, *capfd.readouterr()
-
-    return call
 
 
 @pytest.fixture

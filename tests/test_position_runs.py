@@ -23,7 +23,6 @@ from spectral_mf import (
     resume,
     solve_positions,
 )
-from spectral_mf.cli.app import run
 from spectral_mf.config import RunConfig
 from spectral_mf.config_positions import PositionsSection
 from spectral_mf.models import parameters_of
@@ -33,6 +32,8 @@ from spectral_mf.positional_start import PositionalStart, Power, Window
 from spectral_mf.storage import positional_file
 from spectral_mf.storage.positional import has_positions
 from spectral_mf.sweep.plan import SweepPlan
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 RATE = 18.5960703044714  # 9 I_3(5) / 5, of tests/test_theory.py's table
 MATRIX = [[0.5, -2.0], [0.7, -0.4]]
@@ -62,23 +63,6 @@ power = {power}
 t_end = {t_end}
 dt = {dt}
 """
-
-
-@pytest.fixture(autouse=True)
-def _empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def command(capfd):
-    """Run a command in this process; its code, stdout and stderr."""
-
-    def call(*arguments):
-        capfd.readouterr()
-        code = run([str(argument) for argument in arguments])
-        return code, *capfd.readouterr()
-
-    return call
 
 
 def causal(folder, *, power=1.0, size=1e-7, t_end=0.08, dt=0.02, more=""):
