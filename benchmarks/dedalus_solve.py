@@ -88,5 +88,5 @@ def run() -> Iterator[Comparison | Skipped]:
             (label, theirs),
             errors=(error(ours()), error(theirs())),
             required=REQUIRED,
-            rounds=3,
+            rounds=9,
         )
