@@ -91,7 +91,7 @@ def plot_order(run: PositionalTrajectory, *, k: int | None = None, ax: Axes | No
     """
     with rc_context(STYLE):
         figure, ax = panel(ax, (6.4, 3.6), positional_title(run))
-        k = _leading_mode(run) if k is None else _stored_mode(run, k)
+        k = _mode_shown(run, k)
         edges, shown, log_time = np.linspace(0.0, 1.0, _N_ACROSS + 1), _columns(run), is_log_time(run.t)
         sizes = np.abs(run.grid.interpolation(0.5 * (edges[1:] + edges[:-1])) @ run.moments[shown, :, k].T)
         highest = float(sizes.max())
@@ -100,7 +100,7 @@ def plot_order(run: PositionalTrajectory, *, k: int | None = None, ax: Axes | No
         ax.set_ylim(0.0, 1.0)
         time_axis(ax, run.t, log_time)
         if highest == 0.0:
-            ax.text(0.5, 0.5, "all moments are zero", transform=ax.transAxes, ha="center", color="0.4")
+            _say_all_zero(ax)
             return figure
         lowest = max(float(sizes.min()), 10.0**-_DECADES * highest)
         norm = LogNorm(min(lowest, 0.5 * highest), highest)
@@ -127,7 +127,7 @@ def plot_moments(run: PositionalTrajectory, *, k: int | None = None, ax: Axes | 
     """
     with rc_context(STYLE):
         figure, ax = panel(ax, (6.2, 3.8), positional_title(run))
-        k = _leading_mode(run) if k is None else _stored_mode(run, k)
+        k = _mode_shown(run, k)
         lines = np.abs(run.grid.interpolation(np.array(_LINES)) @ run.moments[:, :, k].T)
         rate = _causal_rate(run, k)
         colours = colormaps[MODE_MAP](np.linspace(0.0, 0.85, len(_LINES)))
@@ -145,7 +145,7 @@ def plot_moments(run: PositionalTrajectory, *, k: int | None = None, ax: Axes | 
             ax.set_ylim(0.8 * lowest, room * highest)
             ax.legend(loc="upper left", ncols=3, handlelength=1.2, columnspacing=1.0)
         else:
-            ax.text(0.5, 0.5, "all moments are zero", transform=ax.transAxes, ha="center", color="0.4")
+            _say_all_zero(ax)
         ax.set_ylabel(f"$|c_{{{k}}}|$")
         ax.set_title("Moments" + ("" if rate is None else " (solid) and linear theory (dashed)"))
         time_axis(ax, run.t, is_log_time(run.t))
@@ -185,14 +185,17 @@ def _columns(run: PositionalTrajectory) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, len(run) - 1, min(len(run), _MOST_COLUMNS)).round().astype(np.int64))
 
 
-def _leading_mode(run: PositionalTrajectory) -> int:
-    return int(np.abs(run.moments[-1, :, 1:]).max(axis=0).argmax()) + 1
-
-
-def _stored_mode(run: PositionalTrajectory, k: int) -> int:
+def _mode_shown(run: PositionalTrajectory, k: int | None) -> int:
+    """The mode asked for, or the one that is largest at the last time."""
+    if k is None:
+        return int(np.abs(run.moments[-1, :, 1:]).max(axis=0).argmax()) + 1
     if not 1 <= k < run.moments.shape[2]:
         raise InputError(f"mode {k} is not stored; choose from 1 to {run.moments.shape[2] - 1}.")
     return k
+
+
+def _say_all_zero(ax: Axes) -> None:
+    ax.text(0.5, 0.5, "all moments are zero", transform=ax.transAxes, ha="center", color="0.4")
 
 
 def _causal_rate(run: PositionalTrajectory, k: int) -> float | None:

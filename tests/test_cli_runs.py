@@ -4,13 +4,12 @@ import json
 import re
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from command_line import COMMAND, check_refused, process_with_rows
 
 from spectral_mf import Atoms, SelfAttention, StorageError, Trajectory
 from spectral_mf.cli.ending import way_on
@@ -20,7 +19,6 @@ from spectral_mf.trajectory import RunInfo
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 SMALL = ("--beta", "5", "--modes", "3:0.01", "--t-end", "1", "--dt", "0.1")
-COMMAND = [sys.executable, "-c", "from spectral_mf.cli import main; main()"]
 
 
 # Results
@@ -183,14 +181,6 @@ def test_demo_twice(command):
 
 
 # Bad input
-
-
-def check_refused(command, *arguments, says):
-    code, shown, told = command(*arguments)
-    assert (code, shown) == (2, "")
-    assert told.startswith("Error: ")
-    assert told.count("\n") == 1
-    assert says in told
 
 
 @pytest.mark.parametrize(
@@ -383,29 +373,11 @@ def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path):
     assert rescued.t[-1] >= 0.4
 
 
-def started(*arguments):
-    """A process that computes rows, once its file holds some."""
-
-    def heed_ctrl_c():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell makes processes in the background deaf to it
-
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_ctrl_c,
-    )
-    for _ in range(1200):
-        time.sleep(0.05)
-        try:
-            if read_info("run.h5").t.size > 20:
-                return process
-        except StorageError:
-            pass
-        assert process.poll() is None, process.communicate()
-    process.kill()
-    raise AssertionError("the run wrote no rows")
+def has_rows():
+    try:
+        return read_info("run.h5").t.size > 20
+    except StorageError:
+        return False
 
 
 LONG = ("--beta", "5", "--white-noise", "0.1", "--seed", "3", "--t-end", "2", "--dt", "0.0004", "--rtol", "1e-13")
@@ -415,7 +387,7 @@ LONG = ("--beta", "5", "--white-noise", "0.1", "--seed", "3", "--t-end", "2", "-
     ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated")]
 )
 def test_a_signal_keeps_the_rows_and_says_how_to_go_on(number, code, word):
-    process = started("solve", *LONG)
+    process = process_with_rows("solve", *LONG, has_rows=has_rows)
     process.send_signal(number)
     shown, told = process.communicate(timeout=60)
     assert process.returncode == code
@@ -433,7 +405,7 @@ def test_a_signal_keeps_the_rows_and_says_how_to_go_on(number, code, word):
 
 @pytest.mark.slow
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(command):
-    process = started("solve", *LONG)
+    process = process_with_rows("solve", *LONG, has_rows=has_rows)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert command("resume", "run.h5", "-q")[:2] == (0, "run.h5\n")

@@ -4,14 +4,12 @@ import json
 import math
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import h5py
 import numpy as np
 import pytest
 import xarray
+from command_line import check_refused, process_with_rows
 from scipy.integrate import quad
 
 from spectral_mf import (
@@ -29,7 +27,7 @@ from spectral_mf.models import parameters_of
 from spectral_mf.position_theory import influence
 from spectral_mf.positional_plots import PICTURES, plot_moments, plot_order
 from spectral_mf.positional_start import PositionalStart, Power, Window
-from spectral_mf.storage import positional_file
+from spectral_mf.storage import positional_file, publishing
 from spectral_mf.storage.positional import has_positions
 from spectral_mf.sweep.plan import SweepPlan
 
@@ -37,7 +35,6 @@ pytestmark = pytest.mark.usefixtures("empty_folder")
 
 RATE = 18.5960703044714  # 9 I_3(5) / 5, of tests/test_theory.py's table
 MATRIX = [[0.5, -2.0], [0.7, -0.4]]
-COMMAND = [sys.executable, "-c", "from spectral_mf.cli import main; main()"]
 
 SECTIONS = {
     "model": {"type": "PositionalAttention", "beta": 2, "normalization": "none", "decay": 1.0},
@@ -377,23 +374,11 @@ def started(folder):
     slow = "[solver]\nrtol = 1e-13\n[output]\nstore_modes = 8\n"
     file = causal(folder, power=0.5, size=0.01, t_end=0.3, dt=0.0001, more=slow)
 
-    def heed_ctrl_c():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell makes processes in the background deaf to it
-
-    process = subprocess.Popen(
-        [*COMMAND, "solve", str(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_ctrl_c,
+    return process_with_rows(
+        "solve",
+        file,
+        has_rows=lambda: has_positions("run.h5") and len(PositionalTrajectory.load("run.h5")) > 1,
     )
-    for _ in range(1200):
-        time.sleep(0.05)
-        if has_positions("run.h5") and len(PositionalTrajectory.load("run.h5")) > 1:
-            return process
-        assert process.poll() is None, process.communicate()
-    process.kill()
-    raise AssertionError("the run wrote no rows")
 
 
 @pytest.mark.parametrize(
@@ -435,8 +420,8 @@ def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path, pause
         write(rows, place)
 
     monkeypatch.setattr(positional_file, "write_positional", write_until_full)
-    monkeypatch.setattr(positional_file, "SHORTEST_PAUSE", pause)
-    monkeypatch.setattr(positional_file, "PAUSE_PER_EFFORT", 0.0)
+    monkeypatch.setattr(publishing, "SHORTEST_PAUSE", pause)
+    monkeypatch.setattr(publishing, "PAUSE_PER_EFFORT", 0.0)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     code, _, told = command("solve", causal(tmp_path), "-q")
@@ -452,14 +437,6 @@ def test_a_disk_that_fills_up_loses_no_row(command, monkeypatch, tmp_path, pause
 
 
 # Bad input
-
-
-def check_refused(command, *arguments, says):
-    code, shown, told = command(*arguments)
-    assert (code, shown) == (2, "")
-    assert told.startswith("Error: ")
-    assert told.count("\n") == 1
-    assert says in told
 
 
 @pytest.mark.parametrize(

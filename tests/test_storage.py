@@ -350,8 +350,8 @@ def test_a_full_disk_damages_nothing_and_loses_nothing(tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
         path = sys.argv[1]
-        import spectral_mf.storage.run_file as run_file
-        run_file.SHORTEST_PAUSE = run_file.PAUSE_PER_EFFORT = 0.0
+        import spectral_mf.storage.publishing as publishing
+        publishing.SHORTEST_PAUSE = publishing.PAUSE_PER_EFFORT = 0.0
         try:
             solve(SelfAttention(5.0), FourierDensity.from_modes({2: 0.003, 3: 0.01, 4: 0.002j}), 3.0, output=path)
         except StorageError as error:

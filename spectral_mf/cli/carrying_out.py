@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_mf.cli.progress import Report
 from spectral_mf.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class PreparedRun:
         What is solved, and from where.
     times : ndarray of float64, shape (n_times,)
     go : callable
-        Called with what is told of progress, or None; carries the run out.
+        Carries the run out; called with `progress=`, what is told of it, or None.
     """
 
     heading: str
     times: NDArray[np.float64]
-    go: Callable[[Report | None], AnyTrajectory]
+    go: Callable[..., AnyTrajectory]
 
 
 def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
@@ -47,19 +47,7 @@ def prepare_density(config: RunConfig, file: Path) -> PreparedRun:
     model, times, initial = config.model(), config.times(), config.initial_measure()
     settings: dict[str, Any] = config.solve_options()
 
-    def go(report: Report | None) -> Trajectory:
-        trajectory: Trajectory = solve(
-            model,
-            initial.measure,
-            times,
-            **settings,
-            output=file,
-            overwrite=config.output.overwrite,
-            provenance=initial.provenance,
-            progress=report,
-        )
-        return trajectory
-
+    go = partial(solve, model, initial.measure, times, **settings, **_written(config, file, initial.provenance))
     return PreparedRun(f"{model}\nfrom {initial.description}", times, go)
 
 
@@ -78,20 +66,8 @@ def prepare_common_noise(config: RunConfig, file: Path) -> PreparedRun:
     fields = config.common_noise.fields()
     path = config.common_noise.path(fields.n_fields, float(times[-1]))
 
-    def go(report: Report | None) -> Trajectory:
-        return solve_common_noise(
-            model,
-            density,
-            fields,
-            path,
-            times,
-            **settings,
-            output=file,
-            overwrite=config.output.overwrite,
-            provenance=initial.provenance,
-            progress=report,
-        )
-
+    written = _written(config, file, initial.provenance)
+    go = partial(solve_common_noise, model, density, fields, path, times, **settings, **written)
     heading = f"{model}\nfrom {initial.description}\nwith noise common to all tokens: {path.description}"
     return PreparedRun(heading, times, go)
 
@@ -104,19 +80,14 @@ def prepare_positions(config: RunConfig, file: Path) -> PreparedRun:
     _refuse_other_options(settings, solve_positions, "a run with positions")
     initial = config.positional_start()
 
-    def go(report: Report | None) -> PositionalTrajectory:
-        return solve_positions(
-            model,
-            initial.densities,
-            times,
-            **settings,
-            output=file,
-            overwrite=config.output.overwrite,
-            provenance=initial.provenance,
-            progress=report,
-        )
-
+    written = _written(config, file, initial.provenance)
+    go = partial(solve_positions, model, initial.densities, times, **settings, **written)
     return PreparedRun(f"{model}\nfrom {initial.description}", times, go)
+
+
+def _written(config: RunConfig, file: Path, provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of every solver that say where rows go, and what is told of their origin."""
+    return {"output": file, "overwrite": config.output.overwrite, "provenance": provenance}
 
 
 def _refuse_other_options(settings: dict[str, Any], solver: Callable[..., Any], what: str) -> None:

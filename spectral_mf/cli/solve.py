@@ -226,7 +226,7 @@ def solve_config(config: RunConfig, file: Path, *, quiet: bool) -> AnyTrajectory
     run = PREPARATIONS[config.kind](config, file)
     first, last = float(run.times[0]), float(run.times[-1])
     with explained(file), reporting(first, last, heading=run.heading, quiet=quiet) as report:
-        return run.go(report)
+        return run.go(progress=report)
 
 
 def summary(trajectory: AnyTrajectory, seconds: float) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 
 from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.storage.positional import write_positional
-from spectral_mf.storage.publishing import Claim, checked_place
-from spectral_mf.storage.run_file import PAUSE_PER_EFFORT, SHORTEST_PAUSE
+from spectral_mf.storage.publishing import Claim, Pace, claim_new
 from spectral_mf.storage.uninterrupted import uninterrupted
 
 
@@ -25,7 +23,7 @@ class PositionalFile:
     def __init__(self, path: Path, claim: Claim) -> None:
         self.path = path
         self._claim = claim
-        self._next_publication = 0.0
+        self._pace = Pace()
 
     @classmethod
     def create(cls, path: str | Path, *, overwrite: bool = False) -> PositionalFile:
@@ -37,14 +35,7 @@ class PositionalFile:
             If the file exists and may not be overwritten, another run is writing it, or its folder is missing or
             cannot be written to.
         """
-        place = checked_place(path, overwrite=overwrite)
-        claim = Claim(place)
-        try:
-            checked_place(place, overwrite=overwrite)  # a run may have finished between the look and the claim
-            return cls(place, claim)
-        except BaseException:
-            claim.release()
-            raise
+        return cls(*claim_new(path, overwrite=overwrite))
 
     def offer(self, rows: Callable[[], PositionalTrajectory]) -> None:
         """Put all rows on disk if it is time: every half second, or 20 times what that takes if it is longer.
@@ -54,7 +45,7 @@ class PositionalFile:
         StorageError
             If that failed. The file that was put there before is intact.
         """
-        if monotonic() >= self._next_publication:
+        if self._pace.is_due:
             self._publish(rows())
 
     @uninterrupted()
@@ -76,7 +67,5 @@ class PositionalFile:
         self._claim.release()
 
     def _publish(self, rows: PositionalTrajectory) -> None:
-        start = monotonic()
-        write_positional(rows, self.path)
-        end = monotonic()
-        self._next_publication = end + max(SHORTEST_PAUSE, PAUSE_PER_EFFORT * (end - start))
+        with self._pace.publishing():
+            write_positional(rows, self.path)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import BinaryIO
 
 from spectral_mf.errors import StorageError
@@ -18,6 +20,13 @@ try:
     import fcntl
 except ImportError:  # Windows: two runs with one name are then not kept apart
     fcntl = None  # type: ignore[assignment]
+
+
+SHORTEST_PAUSE = 0.5
+"""Seconds between two publications, at least."""
+
+PAUSE_PER_EFFORT = 20.0
+"""The pause is at least this many times what the last publication took: it costs at most 5 % of the run."""
 
 
 def checked_place(path: str | Path, *, overwrite: bool) -> Path:
@@ -111,6 +120,45 @@ class Claim:
                 self._path.unlink()
             self._file.close()
             self._file = None
+
+
+def claim_new(path: str | Path, *, overwrite: bool) -> tuple[Path, Claim]:
+    """Claim a place for a new file. What is there, if it may be overwritten, stays until something is written.
+
+    Raises
+    ------
+    StorageError
+        If the file exists and may not be overwritten, another run is writing it, or its folder is missing or cannot be
+        written to.
+    """
+    place = checked_place(path, overwrite=overwrite)
+    claim = Claim(place)
+    try:
+        checked_place(place, overwrite=overwrite)  # a run may have finished between the look and the claim
+    except BaseException:
+        claim.release()
+        raise
+    return place, claim
+
+
+class Pace:
+    """When a file is published again: after half a second, or 20 times what publishing took if that is longer."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time."""
+        return monotonic() >= self._next
+
+    @contextlib.contextmanager
+    def publishing(self) -> Iterator[None]:
+        """Measure a publication; one that fails is tried again at once."""
+        start = monotonic()
+        yield
+        end = monotonic()
+        self._next = end + max(SHORTEST_PAUSE, PAUSE_PER_EFFORT * (end - start))
 
 
 def is_claimed(path: str | Path) -> bool | None:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from time import monotonic
 
 from spectral_mf.errors import StorageError
 from spectral_mf.positional_trajectory import PositionalTrajectory
 from spectral_mf.storage.image import RunImage
-from spectral_mf.storage.publishing import Claim, checked_place, write_whole
+from spectral_mf.storage.publishing import Claim, Pace, checked_place, claim_new, write_whole
 from spectral_mf.storage.reading import check_run_file
 from spectral_mf.storage.uninterrupted import uninterrupted
 from spectral_mf.trajectory import Row, RunInfo, Trajectory
-
-SHORTEST_PAUSE = 0.5
-"""Seconds between two publications, at least."""
-
-PAUSE_PER_EFFORT = 20.0
-"""The pause is at least this many times what the last publication took: it costs at most 5 % of the run."""
 
 
 class RunFile:
@@ -36,7 +29,7 @@ class RunFile:
         self._claim = claim
         self._info = info
         self._published_rows = 0
-        self._next_publication = 0.0
+        self._pace = Pace()
 
     @classmethod
     def create(cls, path: str | Path, info: RunInfo, *, overwrite: bool = False) -> RunFile:
@@ -48,10 +41,8 @@ class RunFile:
             If the file exists and may not be overwritten, another run is writing it, or its folder is missing or
             cannot be written to.
         """
-        place = checked_place(path, overwrite=overwrite)
-        claim = Claim(place)
+        place, claim = claim_new(path, overwrite=overwrite)
         try:
-            checked_place(place, overwrite=overwrite)  # a run may have finished between the look and the claim
             return cls(place, RunImage.new(info), claim, info)
         except BaseException:
             claim.release()
@@ -87,7 +78,7 @@ class RunFile:
             If publishing failed. The file that was published before is intact.
         """
         self._image.append(row)
-        if monotonic() >= self._next_publication:
+        if self._pace.is_due:
             self.publish()
 
     def publish(self) -> None:
@@ -98,11 +89,9 @@ class RunFile:
         StorageError
             If that failed. The file that was published before is intact.
         """
-        start = monotonic()
-        write_whole(self.path, self._image.to_bytes())
-        self._published_rows = self._image.n_rows
-        end = monotonic()
-        self._next_publication = end + max(SHORTEST_PAUSE, PAUSE_PER_EFFORT * (end - start))
+        with self._pace.publishing():
+            write_whole(self.path, self._image.to_bytes())
+            self._published_rows = self._image.n_rows
 
     @uninterrupted()
     def close(self, *, complete: bool, status: str) -> None:
